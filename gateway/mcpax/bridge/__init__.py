@@ -1,0 +1,1 @@
+"""Bridges: constrained boards become subservers. Everything a board says is untrusted."""

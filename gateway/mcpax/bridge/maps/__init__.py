@@ -1,0 +1,1 @@
+"""Device maps: the one source for a board's tools, their types, limits and capability."""

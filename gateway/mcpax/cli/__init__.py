@@ -1,0 +1,1 @@
+"""The mcpax command: one module per subcommand."""

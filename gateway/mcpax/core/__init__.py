@@ -1,0 +1,1 @@
+"""The aggregator: registry, catalog, router. Imports no transport and no web framework."""

@@ -1,7 +1,8 @@
 """The capability annotation: what a caller may know of a tool's latency, effects and cost before calling it.
 
 The ten fields of the draft's §9.1 with their value sets, the time-outs of §7.3, and what follows from them: the safety
-class and the hints of plain MCP. What is not stated is read as dangerous: mutable and irreversible. Knows nothing of tools or transports.
+class and the hints of plain MCP. What is not stated is read as dangerous: mutable and irreversible. Knows nothing of
+tools or transports.
 """
 
 from __future__ import annotations

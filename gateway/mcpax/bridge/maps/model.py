@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -96,6 +97,21 @@ class Field:
     @property
     def scaled(self) -> bool:
         return self.scale != 1.0
+
+    @property
+    def raw_range(self) -> tuple[int, int] | None:
+        """Smallest and largest raw integer that type, limits and enum allow; None for what is not an integer on the wire."""
+        if self.type.integer_range is None:
+            return None
+        low, high = self.type.integer_range
+        if self.enum is not None:
+            return max(low, min(self.enum.values())), min(high, max(self.enum.values()))
+        # The small slack forgives binary fractions: 0.3 / 0.1 is 2.9999999999999996.
+        if self.min is not None:
+            low = max(low, math.ceil(self.min / self.scale - 1e-6))
+        if self.max is not None:
+            high = min(high, math.floor(self.max / self.scale + 1e-6))
+        return low, high
 
 
 @dataclass(frozen=True, slots=True)

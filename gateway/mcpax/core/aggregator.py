@@ -1,0 +1,124 @@
+"""The aggregator as the front and the subservers see it: one object that ties registry, catalog, router and notifications together.
+
+Knows nothing of HTTP, MCP sessions or serial ports.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+
+from mcpax.core.catalog import Catalog, Page
+from mcpax.core.notify import Notifier
+from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
+from mcpax.core.registry import GRACE_S, Registry, Session
+from mcpax.core.router import Router
+from mcpax.core.subserver import Json, Notification, Progress, Subserver
+from mcpax.errors import ErrorKind, Fault, Outcome
+from mcpax.name_codec import NameStyle
+from mcpax.names import check_segment
+
+log = structlog.get_logger("mcpax.aggregator")
+
+LIST_TTL_S = 60.0
+"""How long the merged list is taken as true without asking the subservers again (draft §5.1)."""
+RELIST_TIMEOUT_S = 2.0
+"""A subserver that takes longer to list its tools keeps the ones it had."""
+IDLE_SWEEP_S = 1.0
+
+
+class Aggregator:
+    def __init__(
+        self,
+        segment: str,
+        aggregator_id: str,
+        *,
+        budget: Budget | None = None,
+        grace_s: float = GRACE_S,
+        list_ttl_s: float = LIST_TTL_S,
+    ) -> None:
+        self.segment = check_segment(segment)
+        self.id = aggregator_id
+        self.notifier = Notifier()
+        self.catalog = Catalog(segment, self.notifier.list_changed)
+        self.registry = Registry(segment, self.catalog, clock=time.monotonic, now=lambda: datetime.now(UTC), budget=budget, grace_s=grace_s)
+        self._router = Router(segment, self.catalog, time.monotonic)
+        self._list_ttl_s = list_ttl_s
+        self._listed_at = time.monotonic()
+        self._relisting: asyncio.Task[None] | None = None
+        self._draining = False
+        self._in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse:
+        return await self.registry.register(request, subserver)
+
+    async def list_tools(self, style: NameStyle, cursor: str | None = None) -> Page:
+        """One page of the merged list; asks the subservers first if the list has aged."""
+        if cursor is None and time.monotonic() - self._listed_at > self._list_ttl_s:
+            await self._relist()
+        return self.catalog.page(style, cursor)
+
+    async def call_tool(
+        self,
+        printed: str,
+        arguments: Mapping[str, Any],
+        meta: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Json:
+        if self._draining:
+            raise Fault(ErrorKind.SERVER_DRAINING, "The gateway is shutting down.", outcome=Outcome.NOT_EXECUTED, retry_after_ms=5000)
+        self._in_flight += 1
+        self._idle.clear()
+        try:
+            return await self._router.call(printed, arguments, meta, progress)
+        finally:
+            self._in_flight -= 1
+            if not self._in_flight:
+                self._idle.set()
+
+    def emit(self, session_id: str, notification: Notification) -> None:
+        """Pass a subserver's notification upstream, named after where it came from."""
+        session = self.registry.get(session_id)
+        if session is not None:
+            source = f"{self.segment}.{session.segment}"
+            self.notifier.publish(Notification(notification.method, {**notification.params, "x-mcpax-source": source}))
+
+    async def _relist(self) -> None:
+        """Ask every subserver at once; nobody waits for a slow one longer than the time-out, and callers share one round."""
+        if self._relisting is None or self._relisting.done():
+            self._relisting = asyncio.create_task(self._relist_all())
+        await asyncio.shield(self._relisting)
+
+    async def _relist_all(self) -> None:
+        await asyncio.gather(*(self._relist_one(session) for session in self.registry if not session.degraded))
+        self._listed_at = time.monotonic()
+
+    async def _relist_one(self, session: Session) -> None:
+        try:
+            async with asyncio.timeout(RELIST_TIMEOUT_S):
+                await self.registry.relist(session.id)
+        except (Fault, TimeoutError, OSError) as error:
+            log.warning("relist_failed", segment=session.segment, session=session.id, error=str(error) or type(error).__name__)
+
+    async def run(self) -> None:
+        """Keep presence true until cancelled."""
+        while True:
+            due_s = self.registry.sweep()
+            await asyncio.sleep(min(due_s if due_s is not None else IDLE_SWEEP_S, IDLE_SWEEP_S))
+
+    async def close(self, drain_s: float = 5.0) -> None:
+        """Take no new calls, let the running ones finish, then close the subservers."""
+        self._draining = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(drain_s):
+                await self._idle.wait()
+        self.notifier.close()
+        await asyncio.gather(*(session.subserver.close() for session in self.registry), return_exceptions=True)

@@ -1,0 +1,167 @@
+"""The merged list of tools and the routing table behind it (draft §5.1, §7.1).
+
+Follows the registry: a change costs work for the tools of the session that changed, and each tool is rendered once per style
+until it changes. Knows nothing of calling.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from mcpax.capability import IRREVERSIBLE_MUTABLE, Capability
+from mcpax.core.registry import RegistryListener, Session
+from mcpax.core.subserver import Json, Tool
+from mcpax.errors import ErrorKind, Fault
+from mcpax.name_codec import NameCodec, NameStyle, render
+from mcpax.names import QualifiedName, dotted
+
+PAGE_TOOLS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row of the routing table."""
+
+    name: QualifiedName
+    session: Session
+    tool: Tool
+    capability: Capability
+    rendered: dict[NameStyle, Json] = field(default_factory=dict, compare=False)
+
+    @property
+    def downstream_name(self) -> str:
+        return dotted(self.tool.path)
+
+    @property
+    def registered_at(self) -> datetime:
+        return self.session.registered_at
+
+    @property
+    def hops(self) -> int:
+        """Aggregators on the way, this one included."""
+        return len(self.tool.path)
+
+    def to_json(self) -> Json:
+        return {
+            "downstream_session": self.session.id,
+            "downstream_name": self.downstream_name,
+            "capability": self.capability.to_json(),
+            "registered_at": self.registered_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        }
+
+    def render(self, style: NameStyle) -> Json:
+        """The tool as an MCP client sees it; made once."""
+        if style not in self.rendered:
+            self.rendered[style] = self._render(style)
+        return self.rendered[style]
+
+    def _render(self, style: NameStyle) -> Json:
+        tool = self.tool
+        meta: dict[str, Any] = {
+            "x-mcpax-capability": self.capability.to_json(),
+            "x-mcpax-route": list(self.name),
+            "x-mcpax-hops": self.hops,
+        }
+        if self.capability.irreversible_mutable:
+            meta["x-mcpax-safety"] = IRREVERSIBLE_MUTABLE
+        description = tool.description
+        if tool.quarantined:
+            meta["x-mcpax-quarantined"] = tool.quarantined
+            description = f"{description} Not callable: {tool.quarantined}".strip()
+        rendered: Json = {"name": render(self.name, style), "description": description, "inputSchema": tool.input_schema}
+        if tool.title:
+            rendered["title"] = tool.title
+        if tool.output_schema is not None:
+            rendered["outputSchema"] = tool.output_schema
+        return {**rendered, "annotations": self.capability.hints(), "_meta": meta}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    tools: list[Json]
+    next_cursor: str | None
+
+
+class Catalog(RegistryListener):
+    def __init__(self, segment: str, on_change: Callable[[], None]) -> None:
+        self._segment = segment
+        self._on_change = on_change
+        self._routes: dict[QualifiedName, Route] = {}
+        self._by_session: dict[str, list[QualifiedName]] = {}
+        self._order: list[QualifiedName] | None = []
+        self._codec = NameCodec()
+        self.version = 0
+        """Grows with every change of the list."""
+
+    def added(self, session: Session) -> None:
+        self._put(session)
+        self._changed()
+
+    def changed(self, session: Session) -> None:
+        self._take(session)
+        self._put(session)
+        self._changed()
+
+    def removed(self, session: Session) -> None:
+        self._take(session)
+        self._changed()
+
+    def resolve(self, printed: str) -> Route | None:
+        """The route behind a name printed in any style."""
+        name = self._codec.resolve(printed)
+        return None if name is None else self._routes.get(name)
+
+    def route(self, name: QualifiedName) -> Route | None:
+        return self._routes.get(name)
+
+    def routes(self) -> list[Route]:
+        """All routes in the order of their names."""
+        if self._order is None:
+            self._order = sorted(self._routes)
+        return [self._routes[name] for name in self._order]
+
+    def page(self, style: NameStyle, cursor: str | None = None, size: int = PAGE_TOOLS) -> Page:
+        """A part of the merged list. The cursor names the last tool seen, so it stays good while tools come and go."""
+        routes = self.routes()
+        start = 0 if cursor is None else bisect_right(routes, _parse_cursor(cursor), key=lambda route: route.name)
+        chosen = routes[start : start + size]
+        more = start + size < len(routes)
+        return Page([route.render(style) for route in chosen], _print_cursor(chosen[-1].name) if more else None)
+
+    def _put(self, session: Session) -> None:
+        names = []
+        for tool in session.tools:
+            name = (self._segment, session.segment, *tool.path)  # the registry has checked it
+            capability = tool.capability.degraded() if session.degraded else tool.capability
+            self._routes[name] = Route(name, session, tool, capability)
+            names.append(name)
+        self._by_session[session.id] = names
+        self._codec.add(names)
+
+    def _take(self, session: Session) -> None:
+        names = self._by_session.pop(session.id, [])
+        for name in names:
+            self._routes.pop(name, None)
+        self._codec.discard(names)
+
+    def _changed(self) -> None:
+        self.version += 1
+        self._order = None
+        self._on_change()
+
+
+def _print_cursor(name: QualifiedName) -> str:
+    return base64.urlsafe_b64encode(dotted(name).encode()).decode()
+
+
+def _parse_cursor(cursor: str) -> QualifiedName:
+    try:
+        return tuple(base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode().split("."))
+    except (binascii.Error, UnicodeError):
+        raise Fault(ErrorKind.INVALID_PARAMS, "tools/list: this cursor is not one of ours.", hint="List again without a cursor.") from None

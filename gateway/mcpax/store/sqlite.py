@@ -1,0 +1,71 @@
+"""Identity that outlives restarts, in one small SQLite file: who this aggregator is, and which board is which subserver.
+
+Few writes by design (SD cards wear): a row is written when a board is first seen and at most once a day after that. Bounded: the boards not
+seen for longest go first. Knows nothing of sessions or tools.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+SCHEMA_VERSION = 1
+MAX_SUBSERVERS = 4096
+REFRESH_S = 24 * 3600.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS identity (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS subserver (hardware TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, seen REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+class StoreError(Exception):
+    """The file cannot be used; says which and what to do."""
+
+
+class Store:
+    def __init__(self, path: Path, *, now: Callable[[], float] = time.time, max_subservers: int = MAX_SUBSERVERS) -> None:
+        self._now = now
+        self._max_subservers = max_subservers
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")  # writes are so rare that each may be durable
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > SCHEMA_VERSION:
+                raise StoreError(f"{path}: written by a newer mcpax (schema {version}, this one knows {SCHEMA_VERSION}). Upgrade mcpax.")
+            self._db.executescript(_SCHEMA)
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"{path}: cannot be used as state file: {error}. Check owner and free space, or set another state_dir."
+            ) from error
+
+    def aggregator_id(self) -> str:
+        """Made at the first start, the same ever after."""
+        self._db.execute("INSERT OR IGNORE INTO identity VALUES ('aggregator_id', ?)", (str(uuid.uuid4()),))
+        row = self._db.execute("SELECT value FROM identity WHERE key = 'aggregator_id'").fetchone()
+        return str(row[0])
+
+    def subserver_id(self, hardware: str) -> str:
+        """The stable id of a board, known by what its hardware tells of itself."""
+        now = self._now()
+        row = self._db.execute("SELECT id, seen FROM subserver WHERE hardware = ?", (hardware,)).fetchone()
+        if row is None:
+            new = str(uuid.uuid4())
+            self._db.execute("INSERT INTO subserver VALUES (?, ?, ?)", (hardware, new, now))
+            self._db.execute(
+                "DELETE FROM subserver WHERE hardware IN (SELECT hardware FROM subserver ORDER BY seen DESC LIMIT -1 OFFSET ?)",
+                (self._max_subservers,),
+            )
+            return new
+        if now - row[1] > REFRESH_S:
+            self._db.execute("UPDATE subserver SET seen = ? WHERE hardware = ?", (now, hardware))
+        return str(row[0])
+
+    def close(self) -> None:
+        self._db.close()

@@ -93,6 +93,8 @@ class Field:
     default: Any = None
     max_len: int | None = None
     """Bytes at most, for text and bytes."""
+    exact_len: bool = False
+    """True: `max_len` bytes, no fewer. The loader sets it for bytes in a Profile A struct, which has no room for a length."""
 
     @property
     def scaled(self) -> bool:

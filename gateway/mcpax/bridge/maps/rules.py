@@ -1,0 +1,112 @@
+"""The rules that span a whole map: ports, names and numbers, capabilities, and whether every payload fits its frame.
+
+Works on a tidied document (`structure`); the rules within one field are in `fields`.
+"""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any
+
+from mcpax.bridge.maps.build import build_capability, build_fields
+from mcpax.bridge.maps.faults import KeyPath, Report, nearest, shown
+from mcpax.bridge.maps.fields import check_fields
+from mcpax.bridge.maps.keys import CAPABILITY
+from mcpax.bridge.maps.model import Encoding, FieldType, FrameMap, Profile
+from mcpax.bridge.maps.names import check_name, check_unique
+from mcpax.bridge.maps.sizes import STATUS_BYTES, payload_size
+from mcpax.bridge.maps.structure import Tidy
+from mcpax.capability import SEMVER, InvalidCapability
+
+TLV_VALUE_BYTES = 255
+"""A TLV element states its length in one byte."""
+_LENGTHY = (FieldType.BYTES, FieldType.TEXT)
+_UNSTABLE_PORTS = ("/dev/ttyUSB0", "/dev/ttyACM0")
+
+
+def check_document(document: Tidy, report: Report) -> None:
+    device: Tidy = document.get("device", {})
+    check_name(device, ("device",), report)
+    if "version" in device and not SEMVER.fullmatch(device["version"]):
+        report.add(("device", "version"), f"version {shown(device['version'])} is not a version", "three numbers, like 1.0.0")
+    if "match" in document.get("port", {}):
+        _check_match(document["port"]["match"], ("port", "match"), report)
+    if not document.get("tool") and not document.get("event") and not report.faults:
+        report.add(("tool",), "the map has neither a tool nor an event", "add a [[tool]] table")
+    for kind, parts in (("tool", ("arg", "result")), ("event", ("field",))):
+        entries = document.get(kind, [])
+        check_unique(entries, (kind,), report)
+        _check_ids(entries, kind, report)
+        for index, entry in enumerate(entries):
+            path: KeyPath = (kind, index)
+            check_name(entry, path, report)
+            _check_capability(entry.get("capability", {}), (*path, "capability"), report)
+            for part in parts:
+                before = len(report.faults)
+                check_fields(entry.get(part, []), (*path, part), report)
+                if len(report.faults) == before:
+                    _check_payload(document, entry, part, (*path, part), report)
+
+
+def _check_match(match: Tidy, path: KeyPath, report: Report) -> None:
+    if not match and not any(report.has((*path, key)) for key in ("by_id", "vid", "pid", "serial", "glob")):
+        report.add((*path, ""), "match is empty and would take any port", 'say which, like { by_id = "usb-mcpax_*" }')
+    for key in ("by_id", "serial", "glob"):
+        if match.get(key) == "":
+            report.add((*path, key), f"{key} is empty", "give a pattern, or remove it")
+    if "pid" in match and "vid" not in match:
+        report.add((*path, "pid"), "pid without vid", "product numbers mean something only together with their vendor's: add vid")
+    if "/" in match.get("by_id", ""):
+        report.add((*path, "by_id"), "by_id is a name, not a path", "leave out /dev/serial/by-id/; for paths use glob")
+    glob = match.get("glob", "/")
+    if glob and not glob.startswith("/"):
+        report.add((*path, "glob"), f"glob {shown(glob)} is not an absolute path", "like /dev/ttyTHS*")
+    if len(match) == 1 and any(fnmatchcase(port, glob) for port in _UNSTABLE_PORTS):
+        hint = "the number depends on the order of plugging in: use by_id, or vid with pid and serial"
+        report.add((*path, "glob"), f"glob {shown(glob)} does not tell one board from another", hint)
+
+
+def _check_ids(entries: list[Tidy], kind: str, report: Report) -> None:
+    taken: dict[int, int] = {}
+    for index, entry in enumerate(entries):
+        number = entry.get("id")
+        if number in taken:
+            free = next((n for n in range(1, 256) if n not in {e.get("id") for e in entries}), None)
+            report.add((kind, index, "id"), f"id {number} is already taken by {kind} {taken[number] + 1}", f"{free} is free")
+        elif number is not None:
+            taken[number] = index
+
+
+def _check_capability(stated: dict[str, Any], path: KeyPath, report: Report) -> None:
+    if "transport" in stated:
+        report.add((*path, "transport"), "transport is not for a map to state", "remove it: it follows from the profile")
+    try:
+        build_capability({key: value for key, value in stated.items() if key != "transport"}, version="0.0.0", profile=Profile.B)
+    except InvalidCapability as error:
+        for field, message in error.faults:
+            key = CAPABILITY.get(field)
+            report.add((*path, field), f"{field} {message.split('; ')[0]}", key.help if key else nearest(field, CAPABILITY.names))
+
+
+def _check_payload(document: Tidy, entry: Tidy, part: str, path: KeyPath, report: Report) -> None:
+    """Only for fields without faults of their own."""
+    stated = document.get("device", {}).get("profile")
+    tables = entry.get(part, [])
+    if stated is None or not all({"name", "type"} <= table.keys() for table in tables):
+        return
+    profile, encoding = Profile(stated), Encoding(entry.get("encoding", Encoding.STRUCT))
+    fields = build_fields(tables, profile, encoding)
+    if profile is Profile.A and encoding is Encoding.RAW and [field.type in _LENGTHY for field in fields] not in ([], [True]):
+        report.add(path, "raw encoding needs exactly one field, of type bytes or text", "use struct or tlv for anything else")
+    if profile is Profile.A and encoding is Encoding.TLV:
+        for index, field in enumerate(fields):
+            if (field.max_len or 0) > TLV_VALUE_BYTES:
+                report.add((*path, index, "max_len"), f"max_len {field.max_len} is too long for tlv", f"at most {TLV_VALUE_BYTES}")
+    limit = document.get("frame", {}).get("max_payload", FrameMap().max_payload)
+    status = STATUS_BYTES if part == "result" and profile is Profile.A else 0
+    size = status + payload_size(profile, encoding, fields)
+    if size > limit:
+        hint = (
+            f"shorten fields or split the {'event' if part == 'field' else 'tool'}, or raise [frame] max_payload if the board has the room"
+        )
+        report.add(path, f"the payload of {part}s can take {size} bytes, more than max_payload {limit}", hint)

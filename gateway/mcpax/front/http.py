@@ -1,0 +1,123 @@
+"""The HTTP side in one ASGI app: MCP endpoints, health, the admin API, all behind one guard; and serving it in a running loop.
+
+Knows where things are and nothing of what they do. Signals are the caller's: cancel `serve_http` to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import structlog
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mcpax.core.aggregator import Aggregator
+from mcpax.front.admin import Admin, NoDevices, Operations
+from mcpax.front.guard import Access, Guard
+from mcpax.front.mcp_server import build_server
+from mcpax.name_codec import NameStyle
+
+log = structlog.get_logger("mcpax.http")
+
+MCP_PATHS: dict[str, NameStyle | None] = {"/mcp": None, **{f"/mcp/{style}": style for style in NameStyle}}
+"""Where MCP is served, and in which style names are printed there; None: chosen by client."""
+
+MAX_SESSIONS = 256
+"""Per endpoint. A session costs memory until it is idle for half an hour, and a Pi has little."""
+SHUTDOWN_S = 2.0
+"""How long responses may still take when we stop. The caller drains calls before, so this is for the last bytes."""
+
+Ready = Callable[[], tuple[bool, str]]
+"""Whether start-up has finished, and if not, what is missing."""
+
+
+def build_app(
+    aggregator: Aggregator,
+    *,
+    access: Access | None = None,
+    operations: Operations | None = None,
+    ready: Ready = lambda: (True, ""),
+) -> Starlette:
+    access = access or Access()
+    managers = {path: _manager(aggregator, style, access) for path, style in MCP_PATHS.items()}
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for manager in managers.values():
+                await stack.enter_async_context(manager.run())
+            yield
+
+    async def readyz(_: Request) -> Response:
+        is_ready, why = ready()
+        return JSONResponse({"ready": is_ready, "reason": why}, 200 if is_ready else 503)
+
+    return Starlette(
+        routes=[
+            *(Route(path, StreamableHTTPASGIApp(manager)) for path, manager in managers.items()),
+            *Admin(aggregator, operations or NoDevices()).routes(),
+            Route("/healthz", _healthz),
+            Route("/readyz", readyz),
+        ],
+        middleware=[Middleware(Guard, access=access)],
+        exception_handlers={404: _not_found},
+        lifespan=lifespan,
+    )
+
+
+def _manager(aggregator: Aggregator, style: NameStyle | None, access: Access) -> StreamableHTTPSessionManager:
+    # Host and Origin are the guard's, on every path; without settings the SDK leaves them alone.
+    return StreamableHTTPSessionManager(
+        build_server(aggregator, style), max_request_body_size=access.max_body_bytes, max_sessions=MAX_SESSIONS
+    )
+
+
+async def _healthz(_: Request) -> Response:
+    return JSONResponse({"alive": True})
+
+
+async def _not_found(request: Request, _: Exception) -> Response:
+    hint = f"MCP is at {', '.join(MCP_PATHS)}; health at /healthz and /readyz; operators at /admin/."
+    return JSONResponse({"error": "not_found", "message": f"Nothing at {request.url.path[:100]!r}.", "hint": hint}, 404)
+
+
+async def serve_http(app: Starlette, host: str, port: int, on_bound: Callable[[int], None]) -> None:
+    """Serve until cancelled. `on_bound` gets the actual port once connections are accepted."""
+    listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    config = uvicorn.Config(
+        app,
+        http="h11",  # strict about headers where httptools is not
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=SHUTDOWN_S,  # type: ignore[arg-type]  # an int by annotation, any number in fact
+    )
+    server = _Uvicorn(config)
+    serving: asyncio.Task[None] | None = None
+    try:
+        # The lifespan is ours, not uvicorn's: leaving it ends the open streams, and uvicorn would wait for those first.
+        async with app.router.lifespan_context(app):
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            on_bound(listener.getsockname()[1])
+            log.info("listening", host=host, port=listener.getsockname()[1])
+            await asyncio.shield(serving)
+    finally:
+        server.should_exit = True
+        if serving is not None:
+            await serving
+        listener.close()
+
+
+class _Uvicorn(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the program's own."""
+        yield

@@ -1,0 +1,180 @@
+"""`mcpax map`: check device maps, show them, make new ones, and derive the firmware's header from them.
+
+Only talks: the rules are in `mcpax.bridge.maps`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcpax.bridge.maps.editor_schema import editor_schema
+from mcpax.bridge.maps.limits import allowed
+from mcpax.bridge.maps.load import MapError, MapFault, load_map, load_text
+from mcpax.bridge.maps.model import DeviceMap, Field
+from mcpax.bridge.maps.schema import input_schema, output_schema
+from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json, print_table
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_OUT = click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+
+
+@click.group("map")
+def command() -> None:
+    """Check, make and show device maps."""
+
+
+@command.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="FILE|DIR...")
+@json_option
+@click.pass_context
+def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
+    """Tell everything that is wrong in device maps, with line and hint."""
+    files = [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
+    if not files:
+        raise Failure("no device maps there", "a device map is a file that ends in .toml")
+    results = [_checked(file) for file in files]
+    if as_json:
+        print_json([result for result, _ in results])
+    for result, faults in results if not as_json else []:
+        if not faults:
+            click.echo(f"{result['file']}: ok, {result['tools']} tools, {result['events']} events, hash {result['hash']}")
+        _tell(faults)
+    if any(faults for _, faults in results):
+        ctx.exit(FAULT_EXIT)
+
+
+@command.command()
+@click.argument("path", type=_FILE, metavar="MAP")
+@_OUT
+def header(path: Path, output: Path | None) -> None:
+    """Make the C header that firmware is built with."""
+    from mcpax.bridge.maps.header import render_header  # noqa: PLC0415  no other command needs it
+
+    _write(render_header(_loaded(path)), output)
+
+
+@command.command()
+@_OUT
+def schema(output: Path | None) -> None:
+    """Print the JSON Schema that editors check device maps with."""
+    _write(json.dumps(editor_schema(), indent=2, ensure_ascii=False) + "\n", output)
+
+
+@command.command()
+@click.argument("path", type=_FILE, metavar="MAP")
+@json_option
+def show(path: Path, as_json: bool) -> None:
+    """Show a device map as callers will see its tools."""
+    device = _loaded(path)
+    if as_json:
+        print_json(_described(device))
+        return
+    click.echo(f"{device.name} {device.version}, profile {device.profile}, hash {device.hash:#010x}. {device.description}\n")
+    print_table(
+        ("id", "tool", "effect", "latency", "arguments", "results"),
+        [
+            (
+                tool.id,
+                tool.name,
+                _effect(tool.capability.mutable, tool.capability.reversible),
+                tool.capability.latency_class,
+                _listed(tool.args),
+                _listed(tool.results),
+            )
+            for tool in device.tools
+        ],
+    )
+    if device.events:
+        click.echo()
+        print_table(("id", "event", "fields"), [(event.id, event.name, _listed(event.fields)) for event in device.events])
+
+
+@command.command()
+@click.option("--port", help="Serial port of a connected Profile B board, which is asked to announce itself.")
+@click.option("--baud", default=115200, show_default=True, help="Speed of that port.")
+@click.option("--reset", is_flag=True, help="Raise DTR on opening: boards with native USB need it, an Arduino resets.")
+@click.option("--answers", type=_FILE, help="JSON file with the answers, instead of questions.")
+@_OUT
+def new(port: str | None, baud: int, reset: bool, answers: Path | None, output: Path | None) -> None:
+    """Make a new device map, from a connected board or from answers."""
+    from mcpax.cli.map_new import from_answers, from_board, from_questions  # noqa: PLC0415  loads the serial port
+
+    if port is not None and answers is not None:
+        raise click.UsageError("give --port or --answers, not both")
+    if port is not None:
+        text = from_board(port, baud, reset)
+    elif answers is not None:
+        text = from_answers(answers)
+    else:
+        text = from_questions()
+    _write(text, output)
+    try:
+        load_text(text, str(output or "the new map"))
+    except MapError as error:
+        _tell(error.faults)
+        raise Failure("the new map has faults", "mend them and run mcpax map check") from None
+
+
+def _loaded(path: Path) -> DeviceMap:
+    try:
+        return load_map(path)
+    except MapError as error:
+        _tell(error.faults)
+        raise Failure(f"{path} has {len(error.faults)} faults") from None
+
+
+def _checked(path: Path) -> tuple[dict[str, Any], list[MapFault]]:
+    try:
+        device = load_map(path)
+    except MapError as error:
+        return {"file": str(path), "ok": False, "faults": [asdict(fault) for fault in error.faults]}, error.faults
+    counts = {"device": device.name, "tools": len(device.tools), "events": len(device.events), "hash": f"{device.hash:#010x}"}
+    return {"file": str(path), "ok": True, **counts, "faults": []}, []
+
+
+def _tell(faults: list[MapFault]) -> None:
+    for fault in faults:
+        click.echo(f"{fault}\n    {fault.hint}", err=True)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+def _effect(mutable: bool, reversible: bool) -> str:
+    if not mutable:
+        return "reads"
+    return "changes, can be undone" if reversible else "IRREVERSIBLE"
+
+
+def _listed(fields: tuple[Field, ...]) -> str:
+    return "; ".join(f"{field.name}: {allowed(field)}" for field in fields) or "–"
+
+
+def _described(device: DeviceMap) -> dict[str, Any]:
+    return {
+        "device": device.name,
+        "version": device.version,
+        "profile": str(device.profile),
+        "hash": f"{device.hash:#010x}",
+        "tools": [
+            {
+                "id": tool.id,
+                "name": tool.name,
+                "description": tool.description,
+                "capability": tool.capability.to_json(),
+                "inputSchema": input_schema(tool.args),
+                "outputSchema": output_schema(tool.results),
+            }
+            for tool in device.tools
+        ],
+        "events": [{"id": event.id, "name": event.name, "schema": output_schema(event.fields)} for event in device.events],
+    }

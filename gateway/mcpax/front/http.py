@@ -98,6 +98,7 @@ async def serve_http(app: Starlette, host: str, port: int, on_bound: Callable[[i
         lifespan="off",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=SHUTDOWN_S,  # type: ignore[arg-type]  # an int by annotation, any number in fact
     )
     server = _Uvicorn(config)

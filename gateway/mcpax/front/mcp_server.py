@@ -31,6 +31,8 @@ log = structlog.get_logger("mcpax.front")
 
 SERVER_NAME = "mcpax"
 ERROR_META = "x-mcpax-error"
+COMPLETE: Json = {"resultType": "complete"}
+"""2026-07-28 wants it in every result; for earlier revisions the SDK takes out what they do not know."""
 
 CLIENTS_THAT_TAKE_DOTS = frozenset(
     {
@@ -60,8 +62,10 @@ def build_server(aggregator: Aggregator, style: NameStyle | None) -> Server[None
 
     @asynccontextmanager
     async def lifespan(_: Server[None]) -> AsyncIterator[None]:
-        yield
-        listen.close()  # so that streams end with a word rather than with the connection
+        try:
+            yield
+        finally:
+            listen.close()  # so that streams end with a word rather than with the connection
 
     server = _Server(
         SERVER_NAME,
@@ -124,13 +128,14 @@ class _Handlers:
             page = await self._aggregator.list_tools(self._style or _style_for(ctx), params.cursor)
         except Fault as fault:
             raise as_error(fault) from None
-        return {"tools": page.tools} if page.next_cursor is None else {"tools": page.tools, "nextCursor": page.next_cursor}
+        result = {"tools": page.tools} if page.next_cursor is None else {"tools": page.tools, "nextCursor": page.next_cursor}
+        return {**COMPLETE, **result}
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Json:
         meta = (ctx.params or {}).get("_meta") or {}
         progress = ctx.session.report_progress if "progressToken" in meta else None
         try:
-            return await self._aggregator.call_tool(params.name, params.arguments or {}, meta, progress)
+            return {**COMPLETE, **await self._aggregator.call_tool(params.name, params.arguments or {}, meta, progress)}
         except Fault as fault:
             if fault.kind.value.in_result:
                 return as_result(fault)
@@ -160,6 +165,7 @@ def as_result(fault: Fault) -> Json:
     """An error that the model reads. Its data is in `_meta`, not in structuredContent: the TypeScript SDK holds that against the tool's
     output schema even when the result is an error, and would throw the message away."""
     return {
+        **COMPLETE,
         "content": [{"type": "text", "text": fault.text()}],
         "isError": True,
         "_meta": {ERROR_META: {"code": fault.code, **fault.data()}},

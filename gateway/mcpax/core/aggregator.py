@@ -60,6 +60,12 @@ class Aggregator:
     async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse:
         return await self.registry.register(request, subserver)
 
+    def heartbeat(self, session_id: str) -> None:
+        self.registry.heartbeat(session_id)
+
+    def degrade(self, session_id: str, reason: str) -> None:
+        self.registry.degrade(session_id, reason)
+
     async def list_tools(self, style: NameStyle, cursor: str | None = None) -> Page:
         """One page of the merged list; asks the subservers first if the list has aged."""
         if cursor is None and time.monotonic() - self._listed_at > self._list_ttl_s:

@@ -1,0 +1,270 @@
+"""One connected board: it is verified against its map, registers with the aggregator, runs calls, and reports what it says.
+
+Lives from the opening of a port to its loss; finding and opening ports is the slot's business. Implements `Subserver` upward and
+`SessionListener` downward, and registers by the same rules as any remote child.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from mcpax.bridge.counters import DeviceCounters
+from mcpax.bridge.maps.diff import explain_difference
+from mcpax.bridge.maps.model import DeviceMap, PortMatch
+from mcpax.bridge.maps.values import ValueFault
+from mcpax.bridge.session import StubSession, Tap
+from mcpax.bridge.toolset import Toolset, arguments_to_raw, response_to_result
+from mcpax.bridge.transport import Transport
+from mcpax.bridge.wire.dialect import dialect_for
+from mcpax.bridge.wire.messages import Event, Heartbeat, Registration, WireError
+from mcpax.core.registration import RegistrationRequest, RegistrationResponse
+from mcpax.core.subserver import Call, Json, Notification, Progress, Subserver, Tool
+from mcpax.errors import ErrorKind, Fault
+
+ANNOUNCE_AGAIN_S = 0.5
+"""How long to wait for an announcement before asking again: the first may have been lost."""
+PROGRESS_EVERY_S = 1.0
+EVENTS_PER_S = 100
+"""More than this is a flood: the rest is dropped and counted (draft §12)."""
+NO_MAP_HASH = 0
+"""What firmware that was not made from a map announces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A place in the namespace, the map that holds there, and the port it is on."""
+
+    segment: str
+    map: DeviceMap
+    match: PortMatch
+
+
+class Upstream(Protocol):
+    """The part of the aggregator that a device needs."""
+
+    async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse: ...
+
+    def heartbeat(self, session_id: str) -> None: ...
+
+    def degrade(self, session_id: str, reason: str) -> None: ...
+
+    def emit(self, session_id: str, notification: Notification) -> None: ...
+
+
+class Device:
+    def __init__(
+        self,
+        binding: Binding,
+        toolset: Toolset,
+        transport: Transport,
+        upstream: Upstream,
+        counters: DeviceCounters,
+        *,
+        subserver_id: str,
+        tap: Tap,
+    ) -> None:
+        self._binding = binding
+        self._toolset = toolset
+        self._upstream = upstream
+        self._counters = counters
+        self._subserver_id = subserver_id
+        self._log = structlog.get_logger("mcpax.device").bind(device=binding.segment)
+        self._dialect = dialect_for(binding.map)
+        port = binding.map.port
+        self._session = StubSession(
+            self._dialect,
+            transport,
+            self,
+            counters,
+            heartbeat_s=port.heartbeat_ms / 1000,
+            turnaround_s=port.turnaround_ms / 1000,
+            tap=tap,
+            name=binding.segment,
+        )
+        self._heartbeat: Heartbeat | None = None
+        self._registration: Registration | None = None
+        self._upstream_session: str | None = None
+        self._registering: asyncio.Task[None] | None = None
+        self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._announce_timer: asyncio.TimerHandle | None = None
+        self._event_allowance = float(EVENTS_PER_S)
+        self._event_allowance_at = time.monotonic()
+        self.problem = "waiting for the board to answer"
+        """Why it is not online, in plain words; empty when it is."""
+
+    async def run(self) -> str:
+        """Serve until the board is lost; returns why."""
+        self._session.start()
+        try:
+            return await self._ended
+        finally:
+            if self._announce_timer is not None:
+                self._announce_timer.cancel()
+            if self._registering is not None:
+                self._registering.cancel()
+            self._session.close()
+
+    @property
+    def online(self) -> bool:
+        return self._upstream_session is not None and not self.problem
+
+    @property
+    def boot_id(self) -> int:
+        return self._session.boot_id
+
+    # --- Subserver
+
+    async def list_tools(self) -> Sequence[Tool]:
+        announced = self._registration.tools if self._registration else ()
+        return [*self._toolset.tools(), *self._toolset.quarantined(announced)]
+
+    async def call(self, call: Call) -> Json:
+        """Validate, run at most once, validate the answer. Nothing of the call's route or metadata goes to the board."""
+        compiled = self._toolset.get(call.path[-1])
+        if compiled is None:
+            raise Fault(ErrorKind.TOOL_NOT_FOUND, f"Unknown tool: {call.path[-1]}")
+        raw = arguments_to_raw(compiled, call.arguments)
+        ticker = asyncio.create_task(_report_progress(call.progress)) if call.progress else None
+        try:
+            response = await self._session.call(compiled.map, raw, call.deadline)
+            return response_to_result(compiled, self._dialect, response)
+        except Fault as fault:
+            self._counters.refused_results += fault.kind is ErrorKind.DEVICE_LIED
+            self._log.warning(
+                "call_failed", tool=compiled.map.name, error=fault.kind.wire_name, outcome=fault.outcome, reason=fault.message
+            )
+            raise
+        finally:
+            if ticker is not None:
+                ticker.cancel()
+
+    async def close(self) -> None:
+        self._session.close("gateway_stopped")
+
+    # --- SessionListener
+
+    def heard(self) -> None:
+        if self._upstream_session is not None and not self.problem:
+            self._upstream.heartbeat(self._upstream_session)
+
+    def synchronised(self, heartbeat: Heartbeat) -> None:
+        self._heartbeat = heartbeat
+        self._judge()
+
+    def registered(self, registration: Registration) -> None:
+        self._registration = registration
+        self._judge()
+
+    def event(self, event: Event) -> None:
+        known = self._toolset.event(event.id)
+        if known is None or not self._may_emit():
+            self._counters.events_dropped += 1
+            return
+        described, codec = known
+        try:
+            values = codec.from_raw(self._dialect.event(described, event.payload))
+        except (WireError, ValueFault) as error:
+            self._counters.refused_messages += 1
+            self._log.warning("event_refused", event_name=described.name, reason=str(error))
+            return
+        self._counters.events += 1
+        if self._upstream_session is not None:
+            self._upstream.emit(
+                self._upstream_session, Notification("notifications/mcpax/event", {"event": described.name, "data": values})
+            )
+
+    def lost(self, reason: str) -> None:
+        self.problem = f"lost: {reason}"
+        if self._upstream_session is not None:
+            self._upstream.degrade(self._upstream_session, reason)
+        if not self._ended.done():
+            self._ended.set_result(reason)
+
+    # --- is it the board that the map describes?
+
+    def _judge(self) -> None:
+        """Go online once everything the board said agrees with the map; say what does not."""
+        if self._heartbeat is None:
+            return
+        if self._dialect.announces and self._registration is None:
+            self._ask_again()
+            return
+        difference = self._difference()
+        if difference:
+            self.problem = "the firmware does not fit the device map: " + "; ".join(difference)
+            self._log.error("map_mismatch", difference=difference, hint="Rebuild the firmware from this map, or correct the map.")
+            if self._upstream_session is not None:
+                self._upstream.degrade(self._upstream_session, "map_mismatch")
+            return
+        if self._upstream_session is None and (self._registering is None or self._registering.done()):
+            self._registering = asyncio.create_task(self._register())
+        elif self._upstream_session is not None and self.problem:
+            self.problem = ""
+            self._upstream.heartbeat(self._upstream_session)
+
+    def _difference(self) -> list[str]:
+        device = self._binding.map
+        stated = self._registration.map_hash if self._registration else self._heartbeat.map_hash if self._heartbeat else None
+        if stated is None or stated == device.hash:
+            return []
+        if self._registration is None:
+            return [f"its map hash is {stated:08x}, this map's is {device.hash:08x}"]
+        if stated == NO_MAP_HASH:
+            # Hand-written firmware: what is announced must agree; more tools than the map knows are quarantined, not refused.
+            known = {tool.id for tool in device.tools}
+            fitting = tuple(tool for tool in self._registration.tools if tool.id in known)
+            return explain_difference(device, Registration(device.hash, self._registration.device, fitting, self._registration.events))
+        return explain_difference(device, self._registration)
+
+    def _ask_again(self) -> None:
+        if self._announce_timer is None and not self._ended.done():
+            self._announce_timer = asyncio.get_running_loop().call_later(ANNOUNCE_AGAIN_S, self._announce)
+
+    def _announce(self) -> None:
+        self._announce_timer = None
+        if self._registration is None and not self._ended.done():
+            self.problem = "the board answers but does not announce its tools"
+            self._session.ask_to_announce()
+            self._ask_again()
+
+    async def _register(self) -> None:
+        port = self._binding.map.port
+        request = RegistrationRequest(
+            subserver_id=self._subserver_id,
+            segment=self._binding.segment,
+            transport_class=str(self._toolset.transport),
+            heartbeat_interval_ms=port.heartbeat_ms,
+            capabilities=frozenset({"tools", "notifications"}),
+        )
+        try:
+            response = await self._upstream.register(request, self)
+        except Fault as fault:
+            self.problem = fault.text()
+            self._log.error("registration_refused", reason=fault.text())
+            return
+        self._upstream_session = response.session_id
+        self.problem = ""
+        self._log.info("online", profile=str(self._binding.map.profile), boot_id=self.boot_id, map_hash=f"{self._binding.map.hash:08x}")
+
+    def _may_emit(self) -> bool:
+        now = time.monotonic()
+        self._event_allowance = min(EVENTS_PER_S, self._event_allowance + (now - self._event_allowance_at) * EVENTS_PER_S)
+        self._event_allowance_at = now
+        if self._event_allowance < 1:
+            return False
+        self._event_allowance -= 1
+        return True
+
+
+async def _report_progress(progress: Progress) -> None:
+    seconds = 0
+    while True:
+        await asyncio.sleep(PROGRESS_EVERY_S)
+        seconds += 1
+        await progress(float(seconds), None, f"waiting for the board, {seconds} s")

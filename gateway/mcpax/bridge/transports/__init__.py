@@ -1,0 +1,1 @@
+"""One module per wire; each provides `mcpax.bridge.transport.Transport`."""

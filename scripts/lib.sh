@@ -1,0 +1,205 @@
+# Shared by the scripts beside it: where the project is, what it needs from Debian, its virtual environment.
+# Sourced, never run. Everything said here goes to stderr, so that a script's stdout holds its result only.
+# shellcheck shell=bash disable=SC2034 # variables for those who source this
+
+set -euo pipefail
+
+# Packages of another Python (ROS sets PYTHONPATH on many a Jetson) must not reach into ours.
+unset CDPATH PYTHONHOME PYTHONPATH
+
+ROOT=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)
+VENV=$ROOT/.venv
+VENV_STAMP=$VENV/mcpax-stamp
+
+# Every Debian package that any script asks for, and what for.
+declare -A PACKAGE_REASON=(
+  [python3]="runs the gateway"
+  [python3-venv]="keeps the gateway's Python packages apart from the system's"
+  [gcc]="compiles the virtual boards"
+  [libc6-dev]="the C library headers that the virtual boards include"
+  [make]="builds the virtual boards"
+  [clang]="compiles the fuzz targets of the C library"
+  [shellcheck]="checks the shell scripts"
+)
+
+RUN_PACKAGES=(gcc libc6-dev make)
+TEST_PACKAGES=("${RUN_PACKAGES[@]}" clang shellcheck)
+
+say() { printf 'mcpax: %s\n' "$*" >&2; }
+
+die() {
+  printf 'mcpax: error: %s\n' "$@" >&2
+  exit 1
+}
+
+# --- Debian packages ---------------------------------------------------------------------------------------------------
+
+reason_for() {
+  case $1 in
+    python3.*-venv) echo "${PACKAGE_REASON[python3-venv]}" ;;
+    libclang-rt-*) echo "libFuzzer and the sanitizers, for the fuzz targets of the C library" ;;
+    *) echo "${PACKAGE_REASON[$1]:-needed by this script}" ;;
+  esac
+}
+
+has_package() {
+  local package=$1
+  case $package in
+    gcc | make | clang | shellcheck) command -v "$package" >/dev/null && return ;; # wherever it came from
+    libclang-rt-*) has_fuzzer_runtime && return ;;
+  esac
+  [[ $(dpkg-query --show --showformat='${Status}' "$package" 2>/dev/null) == "install ok installed" ]]
+}
+
+has_fuzzer_runtime() {
+  command -v clang >/dev/null && compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer-*.a" >/dev/null
+}
+
+# The package with clang's libFuzzer. Its name carries clang's version, which differs from one Debian to the next.
+# Prints nothing as long as neither clang nor the package lists can tell.
+fuzzer_runtime_package() {
+  local version
+  if command -v clang >/dev/null; then
+    version=$(clang -dumpversion)
+    echo "libclang-rt-${version%%.*}-dev"
+  else
+    version=$(apt-cache depends clang 2>/dev/null | sed -n 's/^.*Depends: clang-\([0-9]\+\)$/\1/p' | head -n 1)
+    if [[ $version ]] && apt-cache show "libclang-rt-$version-dev" >/dev/null 2>&1; then
+      echo "libclang-rt-$version-dev"
+    fi
+  fi
+}
+
+# need_debian PACKAGE…: installs those that are missing, or says which they are and how to get them.
+need_debian() {
+  local package missing=()
+  for package in "$@"; do
+    has_package "$package" || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+
+  say "missing Debian packages:"
+  for package in "${missing[@]}"; do
+    printf '    %-20s %s\n' "$package" "$(reason_for "$package")" >&2
+  done
+  command -v apt-get >/dev/null || die "there is no apt-get here: install ${missing[*]} (Debian's names) with this system's own tool, then start again"
+
+  local as_root=()
+  if (($(id -u) != 0)); then
+    if ! command -v sudo >/dev/null || ! { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+      die "installing needs root or sudo. Have this run, then start again:" "    sudo apt-get install ${missing[*]}"
+    fi
+    as_root=(sudo)
+  fi
+
+  say "installing them with apt-get"
+  # A fresh Raspberry Pi OS often updates itself at first boot: wait for its lock. Fetch package lists only where they are absent or stale.
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
+  local install=("${apt[@]}" install --yes --no-install-recommends "${missing[@]}")
+  {
+    if ! apt-cache show "${missing[@]}" >/dev/null 2>&1; then
+      "${apt[@]}" update && "${install[@]}"
+    else
+      "${install[@]}" || { "${apt[@]}" update && "${install[@]}"; }
+    fi
+  } </dev/null >&2 || die "apt-get could not install ${missing[*]}: its own message is above"
+}
+
+# --- Python ------------------------------------------------------------------------------------------------------------
+
+# Prints the path of a Python that can run the gateway; of a virtual environment, the one underneath.
+find_python() {
+  local candidate candidates=(python3 python3.13 python3.12 python3.11)
+  [[ ${MCPAX_PYTHON:-} ]] && candidates=("$MCPAX_PYTHON")
+  for candidate in "${candidates[@]}"; do
+    "$candidate" -c 'import sys
+if sys.version_info < (3, 11): sys.exit(1)
+print(sys._base_executable)' 2>/dev/null && return
+  done
+  return 1
+}
+
+# The Debian packages that are missing for a virtual environment, one a line.
+python_packages() {
+  local python
+  if python=$(find_python); then
+    "$python" -c 'import ensurepip, venv' 2>/dev/null && return
+    if [[ $python -ef /usr/bin/python3 ]]; then
+      echo python3-venv
+    else
+      "$python" -c 'import sys; print("python{}.{}-venv".format(*sys.version_info))'
+    fi
+  elif [[ ${MCPAX_PYTHON:-} ]]; then
+    die "MCPAX_PYTHON=$MCPAX_PYTHON is not a Python 3.11 or newer"
+  elif command -v python3 >/dev/null; then
+    die "Python 3.11 or newer is needed, and $(command -v python3) is $(python3 --version 2>&1)." \
+      "Install a newer one beside it (Ubuntu 22.04: sudo apt-get install python3.11 python3.11-venv) and start again;" \
+      "if it is not on the PATH, name it: MCPAX_PYTHON=/path/to/python3.11"
+  else
+    printf '%s\n' python3 python3-venv
+  fi
+}
+
+# need_packages PACKAGE…: need_debian, for these and for what a virtual environment needs, in one go.
+need_packages() {
+  local python
+  python=$(python_packages) # on a line of its own: a failure in there ends the script
+  # shellcheck disable=SC2086 # several words
+  need_debian $python "$@"
+}
+
+# What the environment was made from. It changes with the locks, with Python, and when the project is moved.
+venv_digest() {
+  {
+    printf '%s\n' "$ROOT"
+    "$VENV/bin/python" -c 'import sys; print(sys.version_info[:2])'
+    cat -- "$ROOT/pyproject.toml" "$ROOT/requirements.lock" "$ROOT/requirements-dev.lock"
+  } 2>/dev/null | sha256sum | cut -d ' ' -f 1
+}
+
+venv_is_current() {
+  local kind=$1 stamp digest
+  stamp=$(cat -- "$VENV_STAMP" 2>/dev/null) || return 1
+  digest=$(venv_digest) || return 1
+  [[ $stamp == "$digest $kind" || $stamp == "$digest dev" ]] # dev includes runtime
+}
+
+# need_venv runtime|dev: .venv holds exactly what the lock names, and the project itself. Fast and offline when it already does.
+need_venv() {
+  local kind=$1 held
+  venv_is_current "$kind" && return
+  [[ -w $ROOT && (! -e $VENV || -w $VENV) ]] || die "$VENV is not writable for $(id -un): an earlier start by another user?" \
+    "    sudo chown -R $(id -un) '$ROOT'"
+
+  exec {held}<"$ROOT" # one at a time
+  flock --nonblock "$held" || { say "waiting for another start that prepares $VENV" && flock "$held"; }
+  venv_is_current "$kind" || make_venv "$kind"
+  exec {held}<&-
+}
+
+make_venv() {
+  local kind=$1 lock=$ROOT/requirements.lock python
+  [[ $kind == dev ]] && lock=$ROOT/requirements-dev.lock
+
+  rm -f -- "$VENV_STAMP" # back only when all is done: an interrupted start is taken up again by the next
+  if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+    python=$(find_python) || die "no Python 3.11 or newer found"
+    say "making a virtual environment in $VENV"
+    "$python" -m venv --clear -- "$VENV" >&2 || die "$python could not make a virtual environment in $VENV: its message is above"
+  fi
+
+  say "installing $(grep -c '^[^ #]' -- "$lock") Python packages into $VENV, as ${lock##*/} names them"
+  local pip=("$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+  PIP_USER=0 "${pip[@]}" install --require-hashes --requirement "$lock" >&2 ||
+    die "pip could not install what ${lock##*/} names: its message is above. Is the network up?"
+  PIP_USER=0 "${pip[@]}" install --no-deps --no-build-isolation --editable "$ROOT" >&2 ||
+    die "pip could not install the project itself: its message is above"
+  printf '%s %s\n' "$(venv_digest)" "$kind" >"$VENV_STAMP.new"
+  mv -- "$VENV_STAMP.new" "$VENV_STAMP"
+}
+
+# --- C -----------------------------------------------------------------------------------------------------------------
+
+build_boards() {
+  make --no-print-directory -C "$ROOT/firmware" virtual PYTHON="$VENV/bin/python" >&2 || die "the virtual boards did not build: the compiler's message is above"
+}

@@ -16,6 +16,7 @@ from mcpax.bridge.maps.editor_schema import editor_schema
 from mcpax.bridge.maps.limits import allowed
 from mcpax.bridge.maps.load import MapError, MapFault, load_map, load_text
 from mcpax.bridge.maps.model import DeviceMap, Field
+from mcpax.bridge.maps.reference import key_tables
 from mcpax.bridge.maps.schema import input_schema, output_schema
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json, print_table
 
@@ -63,6 +64,12 @@ def header(path: Path, output: Path | None) -> None:
 def schema(output: Path | None) -> None:
     """Print the JSON Schema that editors check device maps with."""
     _write(json.dumps(editor_schema(), indent=2, ensure_ascii=False) + "\n", output)
+
+
+@command.command()
+def keys() -> None:
+    """Print every key that a device map may hold, as Markdown."""
+    click.echo(key_tables(), nl=False)
 
 
 @command.command()

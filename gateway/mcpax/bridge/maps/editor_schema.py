@@ -10,7 +10,7 @@ from typing import Any
 from mcpax.bridge.maps.keys import DOCUMENT, Key, Kind, Table
 from mcpax.names import MAX_SEGMENT_CHARS
 
-_TYPES = {
+_TYPES: dict[Kind, dict[str, Any]] = {
     Kind.TEXT: {"type": "string"},
     Kind.INTEGER: {"type": "integer"},
     Kind.NUMBER: {"type": "number"},

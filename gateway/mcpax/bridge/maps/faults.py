@@ -51,9 +51,9 @@ class Report:
         self._paths.add(path)
         self.faults.append(MapFault(self._file, self._line(path), self._where(path[:-1]), message, hint))
 
-    def has(self, path: KeyPath) -> bool:
-        """Whether the value at this path was already found at fault."""
-        return path in self._paths
+    def clean(self, path: KeyPath) -> bool:
+        """Whether no fault was found at this path or below, so that a rule may rely on what stands there."""
+        return not any(fault[: len(path)] == path for fault in self._paths)
 
     def ordered(self) -> list[MapFault]:
         """In the order of the file, which is how people mend it."""

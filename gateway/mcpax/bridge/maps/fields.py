@@ -5,14 +5,14 @@ Works on tidied tables (`structure`), so that every key that is there is well fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from mcpax.bridge.maps.faults import KeyPath, Report, shown
 from mcpax.bridge.maps.limits import MAX_F32, Unfit
 from mcpax.bridge.maps.model import Field, FieldType
-from mcpax.bridge.maps.names import check_name, check_unique
+from mcpax.bridge.maps.names import check_names, names_in
 from mcpax.bridge.maps.structure import Tidy
 from mcpax.bridge.maps.wrap import wrapper
 
@@ -21,20 +21,26 @@ MIN_SCALE, MAX_SCALE = 1e-9, 1e9
 
 
 def check_fields(tables: list[Tidy], path: KeyPath, report: Report) -> None:
-    check_unique(tables, path, report)
+    check_names(names_in(tables, path), report)
     for index, table in enumerate(tables):
-        here = (*path, index)
-        before = len(report.faults)
-        check_name(table, here, report)
         if "type" in table:
-            kind = FieldType(table["type"])
+            here, kind = (*path, index), FieldType(table["type"])
             _check_belonging(table, kind, here, report)
             _check_scale(table, here, report)
             _check_enum(table, kind, here, report)
             _check_limits(table, kind, here, report)
             _check_length(table, kind, here, report)
-        if len(report.faults) == before and "default" in table and "name" in table:
-            _check_default(table, here, report)
+
+
+def check_defaults(fields: Sequence[Field], path: KeyPath, report: Report) -> None:
+    """For fields without other faults: is the default an argument that a caller might give?"""
+    for index, field in enumerate(fields):
+        try:
+            if field.default is not None:
+                wrapper(field)(field.default)
+        except Unfit as unfit:
+            hint = "a default is an argument like any other, in the unit that people see"
+            report.add((*path, index, "default"), f"default {unfit}", hint)
 
 
 def build_field(table: Mapping[str, Any], *, exact_bytes: bool = False) -> Field:
@@ -80,7 +86,6 @@ def _check_enum(table: Tidy, kind: FieldType, path: KeyPath, report: Report) -> 
         report.add(here, "enum is empty", "give at least one label, like { off = 0, on = 1 }")
     labels: dict[int, str] = {}
     for label, number in enum.items():
-        check_name({"name": label}, (*here, label), report, what="label")
         if type(number) is not int or not low <= number <= high:
             report.add((*here, label), f"label {shown(label)} stands for {shown(number)}", f"{kind} holds integers from {low} to {high}")
         elif number in labels:
@@ -89,7 +94,7 @@ def _check_enum(table: Tidy, kind: FieldType, path: KeyPath, report: Report) -> 
             )
         else:
             labels[number] = label
-    check_unique([{"name": label} for label in enum], here, report, what="label")
+    check_names((((*here, label), label) for label in enum), report, what="label")
 
 
 def _check_limits(table: Tidy, kind: FieldType, path: KeyPath, report: Report) -> None:
@@ -111,12 +116,5 @@ def _check_limits(table: Tidy, kind: FieldType, path: KeyPath, report: Report) -
 
 
 def _check_length(table: Tidy, kind: FieldType, path: KeyPath, report: Report) -> None:
-    if kind in (FieldType.TEXT, FieldType.BYTES) and "max_len" not in table and not report.has((*path, "max_len")):
+    if kind in (FieldType.TEXT, FieldType.BYTES) and "max_len" not in table and report.clean((*path, "max_len")):
         report.add((*path, "max_len"), f"max_len is missing: {kind} needs one", "bytes at most, like max_len = 16")
-
-
-def _check_default(table: Tidy, path: KeyPath, report: Report) -> None:
-    try:
-        wrapper(build_field(table))(table["default"])
-    except Unfit as unfit:
-        report.add((*path, "default"), f"default {unfit}", "a default is an argument like any other, in the unit that people see")

@@ -17,6 +17,7 @@ _PORT, _FRAME = PortMap(), FrameMap()
 
 class Kind(StrEnum):
     TEXT = "text"
+    TEXTS = "array of texts"
     INTEGER = "integer"
     NUMBER = "number"
     FLAG = "true or false"
@@ -66,7 +67,8 @@ def _capability_keys() -> tuple[Key, ...]:
         if field.name == "transport":
             continue
         if issubclass(kind, StrEnum):
-            keys.append(Key(field.name, Kind.TEXT, _CAPABILITY_HELP[field.name], choices=tuple(kind), default=str(field.default)))
+            default = None if field.name == "auth_scope" else str(field.default)  # follows from `mutable`
+            keys.append(Key(field.name, Kind.TEXT, _CAPABILITY_HELP[field.name], choices=tuple(kind), default=default))
         elif kind is bool:
             keys.append(Key(field.name, Kind.FLAG, _CAPABILITY_HELP[field.name], default=field.default))
         else:
@@ -79,7 +81,7 @@ _CAPABILITY_HELP = {
     "consistency": "Whether a read sees the last write: strong, eventual or best_effort.",
     "mutable": "Whether a call changes anything in the world. Not stated means true.",
     "reversible": "Whether the change can be undone by another call. Not stated means false, and such a call can be held for an operator.",
-    "idempotent": "Whether a second identical call changes nothing more; only then is it repeated after a loss.",
+    "idempotent": "Whether a second identical call changes nothing more; only then may it be tried again when its outcome is unknown.",
     "auth_scope": "What a caller needs: read, write or admin. Not stated: write if mutable, else read.",
     "cost_class": "What a call costs: free, metered or expensive.",
     "availability": "When the tool can be called: always, scheduled, best_effort or degraded.",

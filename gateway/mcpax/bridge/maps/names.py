@@ -5,33 +5,31 @@ Knows nothing of what the names stand for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from mcpax.bridge.maps.faults import KeyPath, Report, shown
+from mcpax.bridge.maps.structure import Tidy
 from mcpax.names import InvalidName, check_segment
 
 
-def check_name(table: Mapping[str, Any], path: KeyPath, report: Report, what: str = "name") -> None:
-    """`path` is the table's; a table without a name is not judged here."""
-    try:
-        check_segment(table.get("name", "absent"))
-    except InvalidName as error:
-        problem, _, hint = str(error).partition(": ")
-        report.add((*path, "name"), f"bad {what}: {problem}", hint)
-
-
-def check_unique(tables: Sequence[Mapping[str, Any]], path: KeyPath, report: Report, what: str = "name") -> None:
-    """`path` is that of the array of tables."""
-    seen: dict[str, str] = {}
-    for index, table in enumerate(tables):
-        name = table.get("name")
-        if name is None:
-            continue
+def check_names(named: Iterable[tuple[KeyPath, str]], report: Report, what: str = "name") -> None:
+    """Names that must differ from each other, each with the path that it stands at."""
+    taken: dict[str, str] = {}
+    for path, name in named:
+        try:
+            check_segment(name)
+        except InvalidName as error:
+            problem, _, hint = str(error).partition(": ")
+            report.add(path, f"bad {what}: {problem}", hint)
         in_c = name.replace("-", "_")
-        if in_c not in seen:
-            seen[in_c] = name
-        elif seen[in_c] == name:
-            report.add((*path, index, "name"), f"{what} {shown(name)} is used twice", "every one needs its own")
-        else:
-            report.add((*path, index, "name"), f"{what} {shown(name)} is {shown(seen[in_c])} in C", "'-' becomes '_' there: choose another")
+        first = taken.get(in_c)
+        taken[in_c] = name
+        if first == name:
+            report.add(path, f"{what} {shown(name)} is used twice", "every one needs its own")
+        elif first is not None:
+            report.add(path, f"{what} {shown(name)} is {shown(first)} in C", "'-' becomes '_' there: choose another")
+
+
+def names_in(tables: Iterable[Tidy], path: KeyPath) -> Iterable[tuple[KeyPath, str]]:
+    """The names of an array of tables; a table without one is somebody else's concern."""
+    return (((*path, index, "name"), table["name"]) for index, table in enumerate(tables) if "name" in table)

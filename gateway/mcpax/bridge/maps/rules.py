@@ -10,10 +10,10 @@ from typing import Any
 
 from mcpax.bridge.maps.build import build_capability, build_fields
 from mcpax.bridge.maps.faults import KeyPath, Report, nearest, shown
-from mcpax.bridge.maps.fields import check_fields
+from mcpax.bridge.maps.fields import check_defaults, check_fields
 from mcpax.bridge.maps.keys import CAPABILITY
 from mcpax.bridge.maps.model import Encoding, FieldType, FrameMap, Profile
-from mcpax.bridge.maps.names import check_name, check_unique
+from mcpax.bridge.maps.names import check_names, names_in
 from mcpax.bridge.maps.sizes import STATUS_BYTES, payload_size
 from mcpax.bridge.maps.structure import Tidy
 from mcpax.capability import SEMVER, InvalidCapability
@@ -26,7 +26,8 @@ _UNSTABLE_PORTS = ("/dev/ttyUSB0", "/dev/ttyACM0")
 
 def check_document(document: Tidy, report: Report) -> None:
     device: Tidy = document.get("device", {})
-    check_name(device, ("device",), report)
+    if "name" in device:
+        check_names([(("device", "name"), device["name"])], report)
     if "version" in device and not SEMVER.fullmatch(device["version"]):
         report.add(("device", "version"), f"version {shown(device['version'])} is not a version", "three numbers, like 1.0.0")
     if "match" in document.get("port", {}):
@@ -35,21 +36,19 @@ def check_document(document: Tidy, report: Report) -> None:
         report.add(("tool",), "the map has neither a tool nor an event", "add a [[tool]] table")
     for kind, parts in (("tool", ("arg", "result")), ("event", ("field",))):
         entries = document.get(kind, [])
-        check_unique(entries, (kind,), report)
+        check_names(names_in(entries, (kind,)), report)
         _check_ids(entries, kind, report)
         for index, entry in enumerate(entries):
             path: KeyPath = (kind, index)
-            check_name(entry, path, report)
             _check_capability(entry.get("capability", {}), (*path, "capability"), report)
             for part in parts:
-                before = len(report.faults)
                 check_fields(entry.get(part, []), (*path, part), report)
-                if len(report.faults) == before:
+                if report.clean((*path, part)):
                     _check_payload(document, entry, part, (*path, part), report)
 
 
 def _check_match(match: Tidy, path: KeyPath, report: Report) -> None:
-    if not match and not any(report.has((*path, key)) for key in ("by_id", "vid", "pid", "serial", "glob")):
+    if not match and report.clean(path):
         report.add((*path, ""), "match is empty and would take any port", 'say which, like { by_id = "usb-mcpax_*" }')
     for key in ("by_id", "serial", "glob"):
         if match.get(key) == "":
@@ -91,11 +90,11 @@ def _check_capability(stated: dict[str, Any], path: KeyPath, report: Report) -> 
 def _check_payload(document: Tidy, entry: Tidy, part: str, path: KeyPath, report: Report) -> None:
     """Only for fields without faults of their own."""
     stated = document.get("device", {}).get("profile")
-    tables = entry.get(part, [])
-    if stated is None or not all({"name", "type"} <= table.keys() for table in tables):
+    profile, encoding = Profile(stated or Profile.B), Encoding(entry.get("encoding", Encoding.STRUCT))
+    fields = build_fields(entry.get(part, []), profile, encoding)
+    check_defaults(fields, path, report)
+    if stated is None:
         return
-    profile, encoding = Profile(stated), Encoding(entry.get("encoding", Encoding.STRUCT))
-    fields = build_fields(tables, profile, encoding)
     if profile is Profile.A and encoding is Encoding.RAW and [field.type in _LENGTHY for field in fields] not in ([], [True]):
         report.add(path, "raw encoding needs exactly one field, of type bytes or text", "use struct or tlv for anything else")
     if profile is Profile.A and encoding is Encoding.TLV:

@@ -27,8 +27,11 @@ TEST_PACKAGES=("${RUN_PACKAGES[@]}" clang shellcheck)
 
 say() { printf 'mcpax: %s\n' "$*" >&2; }
 
+# die MESSAGE [LINE…]: what went wrong, and in further lines what to do about it.
 die() {
-  printf 'mcpax: error: %s\n' "$@" >&2
+  printf 'mcpax: error: %s\n' "$1" >&2
+  shift
+  (($# == 0)) || printf '    %s\n' "$@" >&2
   exit 1
 }
 
@@ -55,6 +58,11 @@ has_fuzzer_runtime() {
   command -v clang >/dev/null && compgen -G "$(clang -print-resource-dir)/lib/*/libclang_rt.fuzzer-*.a" >/dev/null
 }
 
+# can_install PACKAGE…: the package lists that are here know them all.
+can_install() {
+  apt-get install --simulate --no-install-recommends "$@" >/dev/null 2>&1
+}
+
 # The package with clang's libFuzzer. Its name carries clang's version, which differs from one Debian to the next.
 # Prints nothing as long as neither clang nor the package lists can tell.
 fuzzer_runtime_package() {
@@ -64,7 +72,7 @@ fuzzer_runtime_package() {
     echo "libclang-rt-${version%%.*}-dev"
   else
     version=$(apt-cache depends clang 2>/dev/null | sed -n 's/^.*Depends: clang-\([0-9]\+\)$/\1/p' | head -n 1)
-    if [[ $version ]] && apt-cache show "libclang-rt-$version-dev" >/dev/null 2>&1; then
+    if [[ $version ]] && can_install "libclang-rt-$version-dev"; then
       echo "libclang-rt-$version-dev"
     fi
   fi
@@ -72,7 +80,7 @@ fuzzer_runtime_package() {
 
 # need_debian PACKAGE…: installs those that are missing, or says which they are and how to get them.
 need_debian() {
-  local package missing=()
+  local package missing=() update
   for package in "$@"; do
     has_package "$package" || missing+=("$package")
   done
@@ -87,7 +95,8 @@ need_debian() {
   local as_root=()
   if (($(id -u) != 0)); then
     if ! command -v sudo >/dev/null || ! { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
-      die "installing needs root or sudo. Have this run, then start again:" "    sudo apt-get install ${missing[*]}"
+      can_install "${missing[@]}" || update="sudo apt-get update && "
+      die "installing needs root or sudo. Have this run, then start again:" "${update:-}sudo apt-get install ${missing[*]}"
     fi
     as_root=(sudo)
   fi
@@ -97,7 +106,7 @@ need_debian() {
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
   local install=("${apt[@]}" install --yes --no-install-recommends "${missing[@]}")
   {
-    if ! apt-cache show "${missing[@]}" >/dev/null 2>&1; then
+    if ! can_install "${missing[@]}"; then
       "${apt[@]}" update && "${install[@]}"
     else
       "${install[@]}" || { "${apt[@]}" update && "${install[@]}"; }
@@ -169,7 +178,7 @@ need_venv() {
   local kind=$1 held
   venv_is_current "$kind" && return
   [[ -w $ROOT && (! -e $VENV || -w $VENV) ]] || die "$VENV is not writable for $(id -un): an earlier start by another user?" \
-    "    sudo chown -R $(id -un) '$ROOT'"
+    "sudo chown -R $(id -un) '$ROOT'"
 
   exec {held}<"$ROOT" # one at a time
   flock --nonblock "$held" || { say "waiting for another start that prepares $VENV" && flock "$held"; }

@@ -1,0 +1,48 @@
+/* The message being written: one at a time, into a buffer that its user names. Never writes past the end. */
+#include "internal.h"
+
+static uint8_t *buffer;
+static mcpax_size length;
+static mcpax_size capacity;
+static bool failed;
+
+void mcpax_out_begin(uint8_t *to, mcpax_size size)
+{
+    buffer = to;
+    capacity = size;
+    length = 0;
+    failed = false;
+}
+
+void mcpax_out_byte(uint8_t byte)
+{
+    if (length < capacity) {
+        buffer[length++] = byte;
+    } else {
+        failed = true;
+    }
+}
+
+void mcpax_out_bytes(const uint8_t *data, mcpax_size count)
+{
+    while (count-- > 0) {
+        mcpax_out_byte(*data++);
+    }
+}
+
+void mcpax_out_big_endian(uint32_t bits, uint8_t width)
+{
+    while (width-- > 0) {
+        mcpax_out_byte((uint8_t)(bits >> (8 * width)));
+    }
+}
+
+void mcpax_out_fail(void)
+{
+    failed = true;
+}
+
+mcpax_size mcpax_out_length(void)
+{
+    return failed ? 0 : length;
+}

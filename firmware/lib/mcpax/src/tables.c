@@ -1,0 +1,3 @@
+/* The tables that the device map became. */
+#define MCPAX_DEFINE_TABLES
+#include "internal.h"

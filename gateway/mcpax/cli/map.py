@@ -56,7 +56,11 @@ def header(path: Path, output: Path | None) -> None:
     """Make the C header that firmware is built with."""
     from mcpax.bridge.maps.header import render_header  # noqa: PLC0415  no other command needs it
 
-    _write(render_header(_loaded(path)), output)
+    try:
+        text = render_header(_loaded(path))
+    except ValueError as error:
+        raise Failure(f"{path}: {error}") from None
+    _write(text, output)
 
 
 @command.command()

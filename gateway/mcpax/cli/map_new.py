@@ -76,8 +76,9 @@ def from_answers(path: Path) -> str:
 
 
 def from_questions() -> str:
-    device = click.prompt("Name of the device (a-z, 0-9, _ and -)", value_proc=_again(check_segment))
-    profile = click.prompt("Profile", type=click.Choice(list(Profile)), default="B")
+    """Asks on stderr, so that stdout has the map alone."""
+    device = click.prompt("Name of the device (a-z, 0-9, _ and -)", value_proc=_again(check_segment), err=True)
+    profile = click.prompt("Profile", type=click.Choice(list(Profile)), default="B", err=True)
     tools = []
     while name := _asked("Name of a tool, empty to end", check_segment):
         args = _asked("  its arguments, like relay:u8 on:bool", parse_fields)
@@ -86,7 +87,7 @@ def from_questions() -> str:
 
 
 def _asked(question: str, judge: Callable[[str], object]) -> str:
-    answer: str = click.prompt(question, default="", show_default=False, value_proc=_again(judge))
+    answer: str = click.prompt(question, default="", show_default=False, value_proc=_again(judge), err=True)
     return answer
 
 

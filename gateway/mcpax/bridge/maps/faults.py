@@ -82,14 +82,17 @@ class Report:
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint for a word that is not among the known ones."""
     known = list(known)
-    near = get_close_matches(word, known, n=1)
+    folded = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), folded, n=1)
     if near:
-        return f'did you mean "{near[0]}"?'
+        return f'did you mean "{folded[near[0]]}"?'
     return f"known here: {', '.join(known)}" if known else "nothing is known here"
 
 
 def shown(value: object) -> str:
-    """A value as the map's author wrote it, cut short: a fault is one line."""
+    """A value as its author wrote it, in TOML or JSON, cut short: a fault is one line."""
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcpax.bridge.maps.faults import nearest, shown
+from mcpax.bridge.maps.faults import shown
 from mcpax.bridge.maps.limits import Unfit, allowed, check_length, to_f32, value_range
 from mcpax.bridge.maps.model import Field, FieldType
 
@@ -34,8 +34,7 @@ def wrapper(field: Field) -> Callable[[Any], RawValue]:
 def _label_to_number(field: Field, enum: Mapping[str, int]) -> Callable[[Any], RawValue]:
     def convert(value: Any) -> RawValue:
         if not isinstance(value, str) or value not in enum:
-            near = f", {nearest(value, enum)}" if isinstance(value, str) else ""
-            raise Unfit(f"{shown(value)} is not allowed{near}; allowed: {allowed(field)}")
+            raise Unfit(f"{shown(value)} is not allowed; allowed: {allowed(field)}")
         return enum[value]
 
     return convert

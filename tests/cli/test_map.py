@@ -1,0 +1,181 @@
+"""The command line over device maps: what is printed, where to, and the exit code."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mcpax import __version__
+from mcpax.bridge.maps.load import load_map, load_text
+from mcpax.bridge.wire.framing import CobsFraming
+from mcpax.bridge.wire.messages import AnnounceRequest
+from mcpax.bridge.wire.profile_b import decode_request, encode_heartbeat, encode_registration
+from mcpax.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+MAPS = ROOT / "device-maps"
+SENSOR = MAPS / "env-sensor.toml"
+FAULTY = '[device]\nname = "X"\nprofile = "B"\nversion = "1.0.0"\n[port]\nbaud = 300\n'
+
+
+@pytest.fixture
+def run() -> CliRunner:
+    return CliRunner()
+
+
+def test_check_says_what_is_fine(run: CliRunner) -> None:
+    result = run.invoke(main, ["map", "check", str(MAPS)])
+    assert result.exit_code == 0
+    assert f"{SENSOR}: ok, 4 tools, 1 events, hash {load_map(SENSOR).hash:#010x}" in result.stdout.splitlines()
+    assert len(result.stdout.splitlines()) == len(list(MAPS.glob("*.toml")))
+
+
+def test_check_tells_every_fault_on_stderr(run: CliRunner, tmp_path: Path) -> None:
+    faulty = tmp_path / "faulty.toml"
+    faulty.write_text(FAULTY)
+    result = run.invoke(main, ["map", "check", str(faulty), str(SENSOR)])
+    assert result.exit_code == 1
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith(f"{faulty}:2: device: bad name")
+    assert lines[1].startswith("    use only")
+    assert lines[2].startswith(f"{faulty}:6: port: baud 300")
+    assert f"{SENSOR}: ok" in result.stdout
+
+
+def test_check_for_programs(run: CliRunner, tmp_path: Path) -> None:
+    faulty = tmp_path / "faulty.toml"
+    faulty.write_text(FAULTY)
+    result = run.invoke(main, ["map", "check", "--json", str(faulty), str(SENSOR)])
+    assert result.exit_code == 1
+    bad, good = json.loads(result.stdout)
+    assert (bad["ok"], [fault["line"] for fault in bad["faults"]]) == (False, [2, 6])
+    assert (good["ok"], good["tools"], good["faults"]) == (True, 4, [])
+
+
+def test_wrong_use_is_2_and_nothing_to_check_is_1(run: CliRunner, tmp_path: Path) -> None:
+    assert run.invoke(main, ["map", "check", "no-such-file"]).exit_code == 2
+    empty = run.invoke(main, ["map", "check", str(tmp_path)])
+    assert (empty.exit_code, "no device maps there" in empty.stderr) == (1, True)
+    assert run.invoke(main, ["map", "new", "--port", "x", "--answers", str(SENSOR)]).exit_code == 2
+
+
+def test_show(run: CliRunner) -> None:
+    people = run.invoke(main, ["map", "show", str(MAPS / "valve-actuator.toml")])
+    assert people.exit_code == 0
+    [dose] = [line for line in people.stdout.splitlines() if " dose " in line]
+    assert "IRREVERSIBLE" in dose
+    assert "amount: integer from 1 to 500 ml" in dose
+    programs = json.loads(run.invoke(main, ["map", "show", "--json", str(SENSOR)]).stdout)
+    assert programs["tools"][2]["inputSchema"]["properties"]["threshold"]["maximum"] == 85
+
+
+def test_schema_and_keys(run: CliRunner, tmp_path: Path) -> None:
+    out = tmp_path / "schema.json"
+    assert run.invoke(main, ["map", "schema", "-o", str(out)]).exit_code == 0
+    assert out.read_bytes() == (MAPS / "device-map.schema.json").read_bytes()
+    assert "| `heartbeat_ms` |" in run.invoke(main, ["map", "keys"]).stdout
+
+
+def test_header(run: CliRunner, tmp_path: Path) -> None:
+    out = tmp_path / "map.h"
+    assert run.invoke(main, ["map", "header", str(SENSOR), "-o", str(out)]).exit_code == 0
+    assert f"0x{load_map(SENSOR).hash:08x}" in out.read_text().lower()
+    faulty = tmp_path / "faulty.toml"
+    faulty.write_text(FAULTY)
+    refused = run.invoke(main, ["map", "header", str(faulty)])
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "baud 300" in refused.stderr
+
+
+def test_new_from_answers(run: CliRunner, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.json"
+    answers.write_text('{"device": "lamp", "profile": "A", "tools": [{"name": "set", "args": "on:bool"}], "events": [{"name": "hot"}]}')
+    result = run.invoke(main, ["map", "new", "--answers", str(answers)])
+    assert result.exit_code == 0
+    device = load_text(result.stdout, "new")
+    assert (device.name, device.tools[0].args[0].name, device.events[0].name) == ("lamp", "on", "hot")
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{", '{"device": 5}', '{"device": "d", "tools": [{}]}', '{"device": "d", "tools": [{"name": "t", "args": "x"}]}']
+)
+def test_new_from_answers_that_make_no_sense(run: CliRunner, tmp_path: Path, text: str) -> None:
+    answers = tmp_path / "answers.json"
+    answers.write_text(text)
+    result = run.invoke(main, ["map", "new", "--answers", str(answers)])
+    assert (result.exit_code, type(result.exception)) == (1, SystemExit)
+    assert "error: " in result.stderr
+
+
+def test_new_from_questions_asks_again(run: CliRunner) -> None:
+    result = run.invoke(main, ["map", "new"], input="My Lamp\nlamp\nB\nset\non:what\non:bool\n\n\n")
+    assert result.exit_code == 0
+    device = load_text(result.stdout, "new")
+    assert [tool.name for tool in device.tools] == ["set"]
+
+
+@pytest.fixture
+def board() -> Iterator[str]:
+    """A board on a pseudo-terminal that talks of other things first and then announces itself when asked."""
+    master, slave = pty.openpty()
+    tty.setraw(master)
+    tty.setraw(slave)
+    framing = CobsFraming()
+
+    def talk() -> None:
+        decoder = framing.decoder(256)
+        while data := os.read(master, 256):
+            for message in decoder.feed(data):
+                if isinstance(decode_request(message), AnnounceRequest):
+                    os.write(
+                        master, b"noise\0" + framing.encode(encode_heartbeat(1, 2)) + framing.encode(encode_registration(load_map(SENSOR)))
+                    )
+                    return
+
+    thread = threading.Thread(target=talk, daemon=True)
+    thread.start()
+    yield os.ttyname(slave)
+    thread.join(timeout=10)
+    os.close(slave)
+    os.close(master)
+
+
+def test_new_from_a_board(run: CliRunner, board: str, tmp_path: Path) -> None:
+    out = tmp_path / "new.toml"
+    result = run.invoke(main, ["map", "new", "--port", board, "-o", str(out)])
+    assert (result.exit_code, result.stderr) == (0, "")
+    drafted, real = load_map(out), load_map(SENSOR)
+    assert (drafted.name, [tool.name for tool in drafted.tools]) == (real.name, [tool.name for tool in real.tools])
+    assert f"{real.hash:#010x}" in out.read_text()
+
+
+def test_new_without_a_port(run: CliRunner) -> None:
+    result = run.invoke(main, ["map", "new", "--port", "/dev/no-such-port"])
+    assert result.exit_code == 1
+    assert "cannot use /dev/no-such-port" in result.stderr
+
+
+def test_version_and_completion(run: CliRunner) -> None:
+    assert __version__ in run.invoke(main, ["--version"]).stdout
+    for shell in ("bash", "zsh", "fish"):
+        assert "_MCPAX_COMPLETE" in run.invoke(main, ["completion", shell]).stdout
+    assert run.invoke(main, ["completion", "tcsh"]).exit_code == 2
+
+
+def test_checking_a_map_loads_no_mcp_sdk() -> None:
+    """Start-up on a small board: only the command that is called is imported."""
+    script = (
+        "import sys; from mcpax.cli.main import main\n"
+        f"main(['map', 'check', {str(SENSOR)!r}], standalone_mode=False)\n"
+        "print(sorted({'mcp', 'starlette', 'httpx', 'pydantic', 'serial'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

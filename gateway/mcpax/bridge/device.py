@@ -211,8 +211,8 @@ class Device:
     def _difference(self) -> list[str]:
         device = self._binding.map
         stated = self._registration.map_hash if self._registration else self._heartbeat.map_hash if self._heartbeat else None
-        if stated is None or stated == device.hash:
-            return []
+        if stated is None or stated == device.hash or not device.tools:
+            return []  # a map without tools describes nothing that could differ: all that is announced is quarantined
         if self._registration is None:
             return [f"its map hash is {stated:08x}, this map's is {device.hash:08x}"]
         if stated == NO_MAP_HASH:

@@ -39,4 +39,4 @@ class RoundTripEstimator:
         wire = bytes_both_ways * self.byte_s
         on_top = self.turnaround_s if self.excess_s is None else self.excess_s + 4 * self.deviation_s
         doublings = min(attempt - 1, MAX_DOUBLINGS)
-        return min((wire + on_top + MIN_MARGIN_S) * 2**doublings, MAX_TIMEOUT_S)
+        return min((wire + on_top + MIN_MARGIN_S) * 2.0**doublings, MAX_TIMEOUT_S)

@@ -1,0 +1,48 @@
+"""`mcpax serve`: run the gateway, over HTTP or on stdin and stdout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mcpax import logs
+from mcpax.cli.output import Failure
+from mcpax.cli.running import run_until_signal
+from mcpax.config import Config, ConfigError, default_config_path, load_config
+from mcpax.front.guard import InsecureListen
+from mcpax.gateway import Gateway
+from mcpax.name_codec import NameStyle
+from mcpax.store.sqlite import StoreError
+
+STYLES = ("auto", *NameStyle)
+
+
+@click.command()
+@click.option(
+    "--config", "config_path", type=click.Path(path_type=Path, dir_okay=False), help="Configuration file. [/etc/mcpax/mcpax.toml]"
+)
+@click.option("--listen", metavar="HOST:PORT", help="Overrides the configuration.")
+@click.option("--stdio", is_flag=True, help="Serve one client on stdin and stdout instead of HTTP.")
+@click.option("--names", type=click.Choice(STYLES), default="auto", show_default=True, help="How to print tool names on stdio.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
+@click.option("--log-json/--log-text", default=None, help="[JSON unless stderr is a terminal]")
+def command(*, config_path: Path | None, listen: str | None, stdio: bool, names: str, log_level: str, log_json: bool | None) -> None:
+    """Run the gateway."""
+    logs.configure(log_level, as_json=log_json)
+    try:
+        config = load_config(config_path or default_config_path(), listen=listen)
+        run_until_signal(_serve(config, stdio, None if names == "auto" else NameStyle(names)))
+    except (ConfigError, StoreError, InsecureListen) as error:
+        raise Failure(str(error)) from None
+    except OSError as error:
+        raise Failure(f"cannot listen on {config.host}:{config.port}: {error.strerror}", "Is a gateway running already?") from None
+
+
+async def _serve(config: Config, stdio: bool, style: NameStyle | None) -> None:
+    gateway = Gateway(config)
+    async with gateway.running():
+        if stdio:
+            await gateway.serve_stdio(style)
+        else:
+            await gateway.serve_http(lambda _: None)

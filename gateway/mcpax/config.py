@@ -1,0 +1,245 @@
+"""The gateway's configuration: one TOML file, every key known and explained here, faults told with file and line.
+
+Turns the file into plain data that is already checked: maps loaded, devices bound to maps. Knows nothing of running.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mcpax.bridge.device import Binding
+from mcpax.bridge.maps.faults import KeyPath, MapError, Report, nearest
+from mcpax.bridge.maps.keys import MATCH, Key, Kind, Table
+from mcpax.bridge.maps.load import load_map
+from mcpax.bridge.maps.model import DeviceMap, PortMap, PortMatch, Profile
+from mcpax.bridge.maps.source import parse
+from mcpax.bridge.maps.structure import tidy_table
+from mcpax.bridge.ports import BY_ID_DIR
+from mcpax.core.registration import Budget
+from mcpax.core.registry import GRACE_S
+from mcpax.names import InvalidName, check_segment
+
+SYSTEM_CONFIG = Path("/etc/mcpax/mcpax.toml")
+SYSTEM_STATE_DIR = "/var/lib/mcpax"
+DEFAULT_LISTEN = "127.0.0.1:8720"
+MAX_TOKEN_BYTES = 4096
+MIN_TOKEN_CHARS = 16
+
+GATEWAY = Table(
+    "[gateway]",
+    "The gateway itself.",
+    (
+        Key("segment", Kind.TEXT, "First part of every tool name: 1 to 63 of a-z, 0-9, '_' and '-'.", default="edge"),
+        Key("listen", Kind.TEXT, "Address and port. Other than loopback needs a token.", default=DEFAULT_LISTEN),
+        Key("token_file", Kind.TEXT, "File with the token that clients must send as 'Authorization: Bearer'."),
+        Key("state_dir", Kind.TEXT, "Where identity is kept.", default=SYSTEM_STATE_DIR),
+        Key("maps", Kind.TEXTS, "Device maps: files, or directories of .toml files.", default=[]),
+        Key("by_id_dirs", Kind.TEXTS, "Where stable names of serial ports are.", default=[str(BY_ID_DIR)]),
+        Key("allowed_hosts", Kind.TEXTS, "Host names that clients may use besides loopback.", default=[]),
+        Key("allowed_origins", Kind.TEXTS, "Web origins that may come in besides loopback.", default=[]),
+        Key("grace_s", Kind.NUMBER, "How long tools of a lost board stay listed as degraded.", low=0, high=86_400, default=GRACE_S),
+        Key("list_ttl_s", Kind.NUMBER, "How long the merged list is used before asking again.", low=0, high=3600, default=60),
+    ),
+)
+BUDGET = Table(
+    "[budget]",
+    "What each registered board may be asked to do; not stated is no limit.",
+    (
+        Key("max_calls_per_minute", Kind.INTEGER, "Calls in any 60 seconds.", low=1, high=1_000_000),
+        Key(
+            "max_mutable_calls_per_session",
+            Kind.INTEGER,
+            "Calls that change something, while it stays connected.",
+            low=0,
+            high=1_000_000_000,
+        ),
+        Key("max_cost_units_per_session", Kind.INTEGER, "Metered calls count 1, expensive ones 10.", low=0, high=1_000_000_000),
+    ),
+)
+DEVICE = Table(
+    "[[device]]",
+    "One board, where the map alone does not say which: two boards of a kind, another name, another port.",
+    (
+        Key("segment", Kind.TEXT, "Its place in the namespace.", required=True),
+        Key("map", Kind.TEXT, "Name of its device map. Without it a Profile B board is listed but nothing on it can be called."),
+        Key("port", Kind.TABLE, "Which port; without it the map says.", table=MATCH),
+        Key("baud", Kind.INTEGER, "Without a map: speed of the line.", low=9600, high=12_000_000, default=PortMap().baud),
+    ),
+)
+DOCUMENT = Table(
+    "top level",
+    "The configuration.",
+    (
+        Key("gateway", Kind.TABLE, GATEWAY.help, table=GATEWAY),
+        Key("budget", Kind.TABLE, BUDGET.help, table=BUDGET),
+        Key("device", Kind.TABLES, DEVICE.help, high=256, table=DEVICE),
+    ),
+)
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the message holds every fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    segment: str = "edge"
+    host: str = "127.0.0.1"
+    port: int = 8720
+    token: str | None = None
+    state_dir: Path = Path(SYSTEM_STATE_DIR)
+    by_id_dirs: tuple[Path, ...] = (BY_ID_DIR,)
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    grace_s: float = GRACE_S
+    list_ttl_s: float = 60.0
+    budget: Budget = field(default_factory=Budget)
+    bindings: tuple[Binding, ...] = ()
+
+
+def default_config_path() -> Path:
+    """`MCPAX_CONFIG`, or the system's file."""
+    return Path(os.environ.get("MCPAX_CONFIG", SYSTEM_CONFIG))
+
+
+def load_config(path: Path, *, listen: str | None = None) -> Config:
+    """Read and check a configuration file with the maps it names; raises `ConfigError` with every fault."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}. Name a file with --config, or write {SYSTEM_CONFIG}.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text: {error}") from None
+    try:
+        source = parse(text, str(path))
+        report = Report(str(path), source.document, source.lines)
+        config = _Reader(path.parent, report).read(source.document, listen)
+    except MapError as error:
+        raise ConfigError(str(error)) from None
+    if report.faults:
+        raise ConfigError(str(MapError(report.ordered())))
+    return config
+
+
+def parse_listen(listen: str) -> tuple[str, int]:
+    """HOST:PORT, with IPv6 hosts in brackets."""
+    host, colon, port = listen.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+        raise ConfigError(f"{listen!r} is not HOST:PORT, like {DEFAULT_LISTEN} or [::1]:8720")
+    return host, int(port)
+
+
+class _Reader:
+    """Reads one document; paths in it are relative to the file."""
+
+    def __init__(self, base: Path, report: Report) -> None:
+        self._base = base
+        self._report = report
+
+    def read(self, document: Mapping[str, Any], listen: str | None) -> Config:
+        tidy = tidy_table(document, DOCUMENT, (), None, self._report)
+        gateway = {key.name: key.default for key in GATEWAY.keys} | tidy.get("gateway", {})
+        host, port = self._listen(listen or gateway["listen"])
+        maps = self._maps(gateway["maps"])
+        segment = self._segment(gateway["segment"], ("gateway", "segment"))
+        return Config(
+            segment=segment,
+            host=host,
+            port=port,
+            token=self._token(gateway["token_file"]),
+            state_dir=self._path(gateway["state_dir"]),
+            by_id_dirs=tuple(self._path(each) for each in gateway["by_id_dirs"]),
+            allowed_hosts=tuple(gateway["allowed_hosts"]),
+            allowed_origins=tuple(gateway["allowed_origins"]),
+            grace_s=float(gateway["grace_s"]),
+            list_ttl_s=float(gateway["list_ttl_s"]),
+            budget=Budget(**tidy.get("budget", {})),
+            bindings=self._bindings(tidy.get("device", []), maps),
+        )
+
+    def _path(self, text: str) -> Path:
+        return self._base / Path(text).expanduser()
+
+    def _listen(self, listen: str) -> tuple[str, int]:
+        try:
+            return parse_listen(listen)
+        except ConfigError as error:
+            self._report.add(("gateway", "listen"), str(error), "address and port, separated by a colon")
+            return "127.0.0.1", 0
+
+    def _segment(self, text: str, where: KeyPath) -> str:
+        try:
+            return check_segment(text)
+        except InvalidName as error:
+            self._report.add(where, str(error), "like edge or line-3")
+            return "invalid"
+
+    def _token(self, file: str | None) -> str | None:
+        if file is None:
+            return None
+        where = ("gateway", "token_file")
+        try:
+            token = self._path(file).read_text()[:MAX_TOKEN_BYTES].strip()
+        except (OSError, UnicodeDecodeError) as error:
+            self._report.add(where, f"{file} cannot be read: {error}", "the gateway's user must be able to read it")
+            return None
+        if len(token) < MIN_TOKEN_CHARS or not token.isascii() or " " in token:
+            self._report.add(
+                where, f"{file} does not hold a usable token", f"one line of at least {MIN_TOKEN_CHARS} characters: openssl rand -hex 32"
+            )
+            return None
+        return token
+
+    def _maps(self, entries: Iterable[str]) -> dict[str, DeviceMap]:
+        maps: dict[str, DeviceMap] = {}
+        for index, entry in enumerate(entries):
+            where = ("gateway", "maps", index)
+            path = self._path(entry)
+            files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+            if not files:
+                self._report.add(where, f"{entry} holds no .toml file", "put device maps there, or name another directory")
+            for file in files:
+                try:
+                    device = load_map(file)
+                except MapError as error:
+                    self._report.faults += error.faults
+                    continue
+                if device.name in maps:
+                    self._report.add(where, f"{file} is a second map named {device.name!r}", "give each map its own device name")
+                maps[device.name] = device
+        return maps
+
+    def _bindings(self, entries: list[dict[str, Any]], maps: dict[str, DeviceMap]) -> tuple[Binding, ...]:
+        bindings = [binding for index, entry in enumerate(entries) if (binding := self._binding(index, entry, maps))]
+        named = {entry.get("map") for entry in entries}
+        # A map that no entry mentions stands for the one board that its own match finds.
+        bindings += [
+            Binding(device.name, device, device.port.match) for device in maps.values() if device.name not in named and device.port.match
+        ]
+        for segment, count in Counter(binding.segment for binding in bindings).items():
+            if count > 1:
+                self._report.add(("device",), f"segment {segment!r} is given to {count} devices", "give each [[device]] its own segment")
+        return tuple(bindings)
+
+    def _binding(self, index: int, entry: dict[str, Any], maps: dict[str, DeviceMap]) -> Binding | None:
+        where: KeyPath = ("device", index)
+        segment = self._segment(entry.get("segment", "invalid"), (*where, "segment"))
+        name = entry.get("map")
+        if name is None:
+            device: DeviceMap | None = DeviceMap(segment, Profile.B, "0.0.0", port=PortMap(baud=entry.get("baud", PortMap().baud)))
+        else:
+            device = maps.get(name)
+        if device is None:
+            self._report.add((*where, "map"), f"no device map is named {name!r}", nearest(str(name), maps))
+            return None
+        match = PortMatch(**entry["port"]) if entry.get("port") else device.port.match
+        if match is None:
+            self._report.add((*where, "port"), "neither this entry nor its map says which port", 'add port = { by_id = "usb-…" }')
+            return None
+        return Binding(segment, device, match)

@@ -1,0 +1,71 @@
+"""The gateway put together: store, aggregator, bridge, front. Starts them, and stops them in the right order.
+
+The only module that knows all the parts; none of them knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import structlog
+
+from mcpax.bridge.bridge import Bridge
+from mcpax.config import Config
+from mcpax.core.aggregator import Aggregator
+from mcpax.front.guard import Access, check_listen
+from mcpax.front.http import build_app, serve_http
+from mcpax.front.stdio import serve_stdio
+from mcpax.name_codec import NameStyle
+from mcpax.store.sqlite import Store
+
+log = structlog.get_logger("mcpax.gateway")
+
+DRAIN_S = 5.0
+
+
+class Gateway:
+    """Use `async with gateway.running():` and then serve it to clients."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._store = Store(config.state_dir / "mcpax.db")
+        self.aggregator = Aggregator(
+            config.segment,
+            self._store.aggregator_id(),
+            budget=config.budget,
+            grace_s=config.grace_s,
+            list_ttl_s=config.list_ttl_s,
+        )
+        self.bridge = Bridge(config.bindings, self.aggregator, self._store.subserver_id, by_id_dirs=config.by_id_dirs)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Boards are looked for and served; leaving drains calls, then closes boards, then the store."""
+        tasks = [asyncio.create_task(self.aggregator.run()), asyncio.create_task(self.bridge.run())]
+        log.info("started", segment=self.config.segment, aggregator_id=self.aggregator.id, devices=len(self.config.bindings))
+        try:
+            yield
+        finally:
+            await self.aggregator.close(DRAIN_S)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._store.close()
+            log.info("stopped")
+
+    async def serve_http(self, on_bound: Callable[[int], None]) -> None:
+        """Serve MCP and the admin API over HTTP until cancelled."""
+        config = self.config
+        check_listen(config.host, config.token)
+        access = Access(config.token, frozenset(config.allowed_hosts), frozenset(config.allowed_origins))
+        app = build_app(self.aggregator, access=access, operations=self.bridge, ready=self._ready)
+        await serve_http(app, config.host, config.port, on_bound)
+
+    async def serve_stdio(self, style: NameStyle | None) -> None:
+        """Serve the one client on stdin and stdout until it closes."""
+        await serve_stdio(self.aggregator, style)
+
+    def _ready(self) -> tuple[bool, str]:
+        return (True, "") if self.bridge.settled else (False, "the ports have not been looked at yet")

@@ -71,7 +71,7 @@ fuzzer_runtime_package() {
     version=$(clang -dumpversion)
     echo "libclang-rt-${version%%.*}-dev"
   else
-    version=$(apt-cache depends clang 2>/dev/null | sed -n 's/^.*Depends: clang-\([0-9]\+\)$/\1/p' | head -n 1)
+    version=$(apt-cache depends clang 2>/dev/null | sed -n 's/^.*Depends: clang-\([0-9]\+\)$/\1/p' | head -n 1) || true
     if [[ $version ]] && can_install "libclang-rt-$version-dev"; then
       echo "libclang-rt-$version-dev"
     fi
@@ -121,9 +121,7 @@ find_python() {
   local candidate candidates=(python3 python3.13 python3.12 python3.11)
   [[ ${MCPAX_PYTHON:-} ]] && candidates=("$MCPAX_PYTHON")
   for candidate in "${candidates[@]}"; do
-    "$candidate" -c 'import sys
-if sys.version_info < (3, 11): sys.exit(1)
-print(sys._base_executable)' 2>/dev/null && return
+    "$candidate" -c 'import sys; sys.exit(1) if sys.version_info < (3, 11) else print(sys._base_executable)' 2>/dev/null && return
   done
   return 1
 }
@@ -160,9 +158,9 @@ need_packages() {
 # What the environment was made from. It changes with the locks, with Python, and when the project is moved.
 venv_digest() {
   {
-    printf '%s\n' "$ROOT"
-    "$VENV/bin/python" -c 'import sys; print(sys.version_info[:2])'
-    cat -- "$ROOT/pyproject.toml" "$ROOT/requirements.lock" "$ROOT/requirements-dev.lock"
+    printf '%s\n' "$ROOT" &&
+      "$VENV/bin/python" -c 'import sys; print(sys.version_info[:2])' &&
+      cat -- "$ROOT/pyproject.toml" "$ROOT/requirements.lock" "$ROOT/requirements-dev.lock"
   } 2>/dev/null | sha256sum | cut -d ' ' -f 1
 }
 
@@ -186,12 +184,17 @@ need_venv() {
   exec {held}<&-
 }
 
+# It runs, has pip, and was made here: the commands in it know their own path.
+venv_is_sound() {
+  "$VENV/bin/python" -m pip --version >/dev/null 2>&1 && [[ $(head -n 3 -- "$VENV/bin/pip") == *"$VENV/bin/python"* ]]
+}
+
 make_venv() {
   local kind=$1 lock=$ROOT/requirements.lock python
   [[ $kind == dev ]] && lock=$ROOT/requirements-dev.lock
 
   rm -f -- "$VENV_STAMP" # back only when all is done: an interrupted start is taken up again by the next
-  if ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+  if ! venv_is_sound; then
     python=$(find_python) || die "no Python 3.11 or newer found"
     say "making a virtual environment in $VENV"
     "$python" -m venv --clear -- "$VENV" >&2 || die "$python could not make a virtual environment in $VENV: its message is above"

@@ -213,5 +213,5 @@ make_venv() {
 # --- C -----------------------------------------------------------------------------------------------------------------
 
 build_boards() {
-  make --no-print-directory -C "$ROOT/firmware" virtual PYTHON="$VENV/bin/python" >&2 || die "the virtual boards did not build: the compiler's message is above"
+  make --no-print-directory -C "$ROOT/firmware" virtual >&2 || die "the virtual boards did not build: the compiler's message is above"
 }

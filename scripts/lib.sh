@@ -213,5 +213,8 @@ make_venv() {
 # --- C -----------------------------------------------------------------------------------------------------------------
 
 build_boards() {
-  make --no-print-directory -C "$ROOT/firmware" virtual >&2 || die "the virtual boards did not build: the compiler's message is above"
+  local make=(make --no-print-directory --silent -C "$ROOT/firmware" virtual)
+  "${make[@]}" --question &>/dev/null && return
+  say "building the virtual boards"
+  "${make[@]}" >&2 || die "the virtual boards did not build: the compiler's message is above"
 }

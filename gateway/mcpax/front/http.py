@@ -18,10 +18,12 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from mcpax.core.aggregator import Aggregator
 from mcpax.front.admin import Admin, NoDevices, Operations
 from mcpax.front.guard import Access, Guard
+from mcpax.front.lean import LeanCalls
 from mcpax.front.mcp_server import build_server
 from mcpax.name_codec import NameStyle
 
@@ -45,9 +47,14 @@ def build_app(
     access: Access | None = None,
     operations: Operations | None = None,
     ready: Ready = lambda: (True, ""),
+    lean: bool = True,
 ) -> Starlette:
+    """`lean` False: every request takes the SDK's way, for comparison."""
     access = access or Access()
     managers = {path: _manager(aggregator, style, access) for path, style in MCP_PATHS.items()}
+
+    def endpoint(app: ASGIApp) -> ASGIApp:
+        return LeanCalls(app, aggregator, access.max_body_bytes) if lean else app
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -62,7 +69,7 @@ def build_app(
 
     return Starlette(
         routes=[
-            *(Route(path, StreamableHTTPASGIApp(manager)) for path, manager in managers.items()),
+            *(Route(path, endpoint(StreamableHTTPASGIApp(manager))) for path, manager in managers.items()),
             *Admin(aggregator, operations or NoDevices()).routes(),
             Route("/healthz", _healthz),
             Route("/readyz", readyz),
@@ -92,6 +99,8 @@ async def _not_found(request: Request, _: Exception) -> Response:
 async def serve_http(app: Starlette, host: str, port: int, on_bound: Callable[[int], None]) -> None:
     """Serve until cancelled. `on_bound` gets the actual port once connections are accepted."""
     listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # asyncio sets this only on sockets that name their protocol, which these do not; without it every answer waits 40 ms for an ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
         app,
         http="h11",  # strict about headers where httptools is not

@@ -5,7 +5,7 @@ Knows how MCP says things and leaves the saying to the SDK; knows nothing of HTT
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 import mcpax
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.notify import LIST_CHANGED, Notifier
-from mcpax.core.subserver import Json, Notification
+from mcpax.core.subserver import Json, Notification, Progress
 from mcpax.errors import Fault, Outcome
 from mcpax.front.sessions import Context, Sessions
 from mcpax.name_codec import NameStyle
@@ -134,19 +134,26 @@ class _Handlers:
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Json:
         meta = (ctx.params or {}).get("_meta") or {}
         progress = ctx.session.report_progress if "progressToken" in meta else None
-        try:
-            return {**COMPLETE, **await self._aggregator.call_tool(params.name, params.arguments or {}, meta, progress)}
-        except Fault as fault:
-            if fault.kind.value.in_result:
-                return as_result(fault)
-            raise as_error(fault) from None
-        except Exception as error:
-            log.exception("call_failed", tool=params.name)
-            raise MCPError(
-                INTERNAL_ERROR,
-                f"{params.name} failed inside the gateway, whether before or after it ran is not known. The gateway's log has the details.",
-                {"outcome": str(Outcome.UNKNOWN)},
-            ) from error
+        return {**COMPLETE, **await call_tool(self._aggregator, params.name, params.arguments or {}, meta, progress)}
+
+
+async def call_tool(
+    aggregator: Aggregator, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any], progress: Progress | None = None
+) -> Json:
+    """Call, and put whatever goes wrong as MCP puts it: a result that the model reads, or an `MCPError`."""
+    try:
+        return await aggregator.call_tool(name, arguments, meta, progress)
+    except Fault as fault:
+        if fault.kind.value.in_result:
+            return as_result(fault)
+        raise as_error(fault) from None
+    except Exception as error:
+        log.exception("call_failed", tool=name)
+        raise MCPError(
+            INTERNAL_ERROR,
+            f"{name} failed inside the gateway, whether before or after it ran is not known. The gateway's log has the details.",
+            {"outcome": str(Outcome.UNKNOWN)},
+        ) from error
 
 
 def _style_for(ctx: Context) -> NameStyle:
@@ -165,7 +172,6 @@ def as_result(fault: Fault) -> Json:
     """An error that the model reads. Its data is in `_meta`, not in structuredContent: the TypeScript SDK holds that against the tool's
     output schema even when the result is an error, and would throw the message away."""
     return {
-        **COMPLETE,
         "content": [{"type": "text", "text": fault.text()}],
         "isError": True,
         "_meta": {ERROR_META: {"code": fault.code, **fault.data()}},

@@ -8,8 +8,6 @@ from __future__ import annotations
 import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.stdio import stdio_server
-from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
@@ -20,13 +18,12 @@ from mcp.shared.inbound import (
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import PROTOCOL_VERSION_META_KEY, JSONRPCRequest, JSONRPCResponse
 
+from mcpax.front.stdio import Incoming, Outgoing, open_stdio
+
 CONNECT_S = 10.0
 SILENCE_S = 60.0
 """A waiting gateway sends a sign of life every 15 s; one that is silent for this long is gone."""
 MAX_EVENT_BYTES = 16 << 20
-
-Incoming = ReadStream[SessionMessage | Exception]
-Outgoing = WriteStream[SessionMessage]
 
 
 class GatewayUnreachable(Exception):
@@ -40,7 +37,7 @@ async def relay_stdio(url: str, token: str | None = None) -> None:
         await _check(http, url)
         try:
             async with (
-                stdio_server() as (from_client, to_client),
+                open_stdio() as (from_client, to_client),
                 to_client,
                 streamable_http_client(url, http_client=http, max_sse_event_size=MAX_EVENT_BYTES) as (from_gateway, to_gateway),
                 anyio.create_task_group() as tasks,

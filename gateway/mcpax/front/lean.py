@@ -1,7 +1,8 @@
 """The short way for the most common request: a plain `tools/call` of revision 2026-07-28, without the SDK's machinery per call.
 
-Stands in front of an MCP endpoint and takes a request only when nothing about it is unusual; everything else, and everything it is
-not sure of, goes on untouched to the SDK's way, which is the reference (a test holds both to the same answers). Knows nothing of what a tool does.
+Stands in front of an MCP endpoint and takes a request only when nothing about it is unusual; everything else, and everything it
+is not sure of, goes on untouched to the SDK's way, which is the reference (a test holds both to the same answers). Knows nothing
+of what a tool does.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ void mcpax_frame_send(uint8_t *message, mcpax_size length)
 
     mcpax_port_put(START_OF_FRAME);
     if (length >= TWO_BYTE_LENGTH) {
-        crc = put(crc, (uint8_t)(TWO_BYTE_LENGTH | (length >> 8)));
+        crc = put(crc, (uint8_t)(TWO_BYTE_LENGTH | (uint8_t)(length >> 8)));
     }
     crc = put(crc, (uint8_t)length);
     while (length-- > 0) {

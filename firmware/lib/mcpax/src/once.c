@@ -45,7 +45,7 @@ enum mcpax_verdict mcpax_once_judge(uint8_t sequence)
     if (age >= seen) {
         return MCPAX_IGNORE;
     }
-    if (!((ran >> age) & 1u)) {
+    if ((ran & (1u << age)) == 0) {
         return MCPAX_RUN;
     }
     return mcpax_once_kept(sequence)->sequence == sequence ? MCPAX_REPEAT : MCPAX_LOST;

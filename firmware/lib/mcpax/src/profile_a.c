@@ -126,7 +126,7 @@ static uint8_t read_tagged(const mcpax_tool *tool, mcpax_value *args)
         const uint8_t length = payload[1];
         payload += TLV_HEADER_BYTES;
         payload_left = (mcpax_size)(payload_left - TLV_HEADER_BYTES);
-        if (field >= tool->argument_count || (present >> field) & 1u) {
+        if (field >= tool->argument_count || (present & (1u << field)) != 0) {
             return MCPAX_BAD_ARGUMENTS;
         }
         present = (uint8_t)(present | (1u << field));

@@ -1,0 +1,171 @@
+/* The whole stub: dialogues of the vectors, and what they cannot say. Built once per map and window. */
+#include <string.h>
+
+#include "app.h"
+#include "internal.h"
+#include "vectors.h"
+
+static bytes sent;
+
+void mcpax_port_put(uint8_t byte)
+{
+    append(&sent, byte);
+}
+
+static void start(uint16_t boot_id)
+{
+    app_start();
+    sent.length = 0;
+    mcpax_start(boot_id);
+}
+
+static void receive(const bytes *stream)
+{
+    sent.length = 0;
+    for (size_t i = 0; i < stream->length; i++) {
+        mcpax_receive(stream->byte[i]);
+    }
+}
+
+static void notify(unsigned long event_id)
+{
+    static const uint8_t word[] = {'o', 'h'};
+    const mcpax_value bell[] = {[FIELD_BELL_TIMES] = {.u = 513}};
+    const mcpax_value said[] = {[FIELD_SAID_WORD] = {.string = {word, sizeof word}}, [FIELD_SAID_MOOD] = {.i = -2}};
+    mcpax_notify((uint8_t)event_id, event_id == EVENT_BELL ? bell : said);
+}
+
+/* --- Vectors ------------------------------------------------------------------------------------------------------------- */
+
+static void test_dialogue(const vector *v)
+{
+    bytes in = {.length = 0}, out = {.length = 0};
+    const unsigned long runs_before = handler_runs;
+
+    sent.length = 0;
+    append_hex(&out, v->field[4]);
+    if (is(v->field[0], "boot")) {
+        start((uint16_t)number(v->field[3]));
+        expect_bytes(v, "sent at boot", &out, &sent);
+    } else if (is(v->field[0], "event")) {
+        notify(number(v->field[3]));
+        expect_bytes(v, "event sent", &out, &sent);
+    } else if (is(v->field[0], "in")) {
+        append_hex(&in, v->field[3]);
+        receive(&in);
+        expect_bytes(v, "answer", &out, &sent);
+        expect_number(v, "handlers run", number(v->field[5]), handler_runs - runs_before);
+    }
+}
+
+/* --- What needs no bytes, or too many ---------------------------------------------------------------------------------------- */
+
+/* The message of a call without arguments, from the gateway's side, framed by the library itself. */
+static bytes call_frame(uint8_t tool_id, uint8_t sequence)
+{
+#if MCPAX_PROFILE_A
+    uint8_t message[] = {MCPAX_TYPE_CALL, tool_id, sequence};
+#else
+    uint8_t message[] = {0xA5, 0, 2, 1, MCPAX_TYPE_CALL, 2, 0x18, sequence, 3, 0x18, tool_id, 4, 0xA0, 0, 0};
+#endif
+    sent.length = 0;
+    mcpax_frame_send(message, sizeof message - MCPAX_FRAME_TAIL);
+    return sent;
+}
+
+static void call(uint8_t tool_id, uint8_t sequence)
+{
+    const bytes frame = call_frame(tool_id, sequence);
+    receive(&frame);
+}
+
+static void synchronise(uint16_t boot_id)
+{
+    start(boot_id);
+    mcpax_handle_heartbeat(0, boot_id);
+}
+
+static void test_many_calls_that_do_not_run(void)
+{
+    synchronise(1);
+    const unsigned long before = handler_runs;
+    uint8_t sequence = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        call(200, ++sequence);
+    }
+    expect_number(NULL, "no unknown tool has run", before, handler_runs);
+    call(5, ++sequence);
+    expect_number(NULL, "a good call after a thousand bad ones runs", before + 1, handler_runs);
+}
+
+static void test_every_sequence_runs_once(void)
+{
+    synchronise(1);
+    const unsigned long before = handler_runs;
+    for (unsigned i = 1; i <= 600; i++) {
+        call(5, (uint8_t)i);
+        call(5, (uint8_t)i);
+        call(5, (uint8_t)(i - MCPAX_WINDOW));
+    }
+    expect_number(NULL, "600 calls, each sent twice and once too late", 600, handler_runs - before);
+}
+
+static void test_heard(void)
+{
+    start(1);
+    expect_number(NULL, "nothing heard after boot", false, mcpax_heard());
+    mcpax_receive(0x55);
+    mcpax_receive(0);
+    expect_number(NULL, "noise is not the gateway", false, mcpax_heard());
+    call(5, 1);
+    expect_number(NULL, "a call is, even when it does not run", true, mcpax_heard());
+    expect_number(NULL, "asked once, told once", false, mcpax_heard());
+    mcpax_handle_heartbeat(0, 0);
+    expect_number(NULL, "a heartbeat is, whatever boot id it believes in", true, mcpax_heard());
+}
+
+static void test_events_that_cannot_be_sent(void)
+{
+    static const uint8_t word[MCPAX_PASSING_MAX + 1] = {0};
+    const mcpax_value said[] = {[FIELD_SAID_WORD] = {.string = {word, sizeof word}}, [FIELD_SAID_MOOD] = {.i = 0}};
+    const bytes nothing = {.length = 0};
+
+    start(1);
+    sent.length = 0;
+    mcpax_notify(EVENT_SAID, said);
+    expect_bytes(NULL, "an event that does not fit is not sent", &nothing, &sent);
+    mcpax_notify(200, said);
+    expect_bytes(NULL, "an unknown event is not sent", &nothing, &sent);
+}
+
+static void test_out_stays_in_its_buffer(void)
+{
+    uint8_t buffer[4] = {0, 0, 0, 0xEE};
+    mcpax_out_begin(buffer, 3);
+    mcpax_out_big_endian(0x01020304, 3);
+    expect_number(NULL, "a message that just fits", 3, mcpax_out_length());
+    mcpax_out_byte(9);
+    expect_number(NULL, "a message that does not", 0, mcpax_out_length());
+    expect_number(NULL, "what follows the buffer is untouched", 0xEE, buffer[3]);
+    expect_number(NULL, "big endian", 2, buffer[0]);
+}
+
+int main(int argc, char **argv)
+{
+    vector v;
+    if (argc != 2) {
+        return 2;
+    }
+    vectors_open(argv[1]);
+    while (vectors_next(&v)) {
+        if (is(v.field[1], STUB)) {
+            test_dialogue(&v);
+        }
+    }
+    test_many_calls_that_do_not_run();
+    test_every_sequence_runs_once();
+    test_heard();
+    test_events_that_cannot_be_sent();
+    test_out_stays_in_its_buffer();
+    return vectors_end(argv[0]);
+}

@@ -32,6 +32,10 @@ ANNOUNCE_AGAIN_S = 0.5
 PROGRESS_EVERY_S = 1.0
 EVENTS_PER_S = 100
 """More than this is a flood: the rest is dropped and counted (draft §12)."""
+GATEWAY_STOPPED = "gateway_stopped"
+"""The one reason for losing a board that is nobody's trouble."""
+GATEWAY_STOPPED = "gateway_stopped"
+"""Why a board is let go when nothing is wrong with it."""
 NO_MAP_HASH = 0
 """What firmware that was not made from a map announces."""
 
@@ -145,7 +149,7 @@ class Device:
                 ticker.cancel()
 
     async def close(self) -> None:
-        self._session.close("gateway_stopped")
+        self._session.close(GATEWAY_STOPPED)
 
     # --- SessionListener
 
@@ -181,7 +185,7 @@ class Device:
 
     def lost(self, reason: str) -> None:
         self.problem = f"lost: {reason}"
-        if self._upstream_session is not None:
+        if self._upstream_session is not None and reason != GATEWAY_STOPPED:
             self._upstream.degrade(self._upstream_session, reason)
         if not self._ended.done():
             self._ended.set_result(reason)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import structlog
 
 from mcpax.bridge.counters import DeviceCounters
-from mcpax.bridge.device import Binding, Device, Upstream
+from mcpax.bridge.device import GATEWAY_STOPPED, Binding, Device, Upstream
 from mcpax.bridge.frames import FrameReader, Json
 from mcpax.bridge.ports import Port
 from mcpax.bridge.toolset import Toolset
@@ -84,7 +84,8 @@ class Slot:
         started = loop.time()
         try:
             reason = await self._serve_board(port)
-            self._log.warning("board_lost", port=port.path, reason=reason)
+            level = "info" if reason == GATEWAY_STOPPED else "warning"
+            getattr(self._log, level)("board_lost", port=port.path, reason=reason)
             self._problem = f"lost: {reason}"
         except PortError as error:
             self._log.warning("port_failed", port=port.path, reason=str(error), retry_s=self._backoff_s)

@@ -126,5 +126,8 @@ class Aggregator:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(drain_s):
                 await self._idle.wait()
+        sessions = list(self.registry)
+        for session in sessions:
+            self.registry.deregister(session.id)
         self.notifier.close()
-        await asyncio.gather(*(session.subserver.close() for session in self.registry), return_exceptions=True)
+        await asyncio.gather(*(session.subserver.close() for session in sessions), return_exceptions=True)

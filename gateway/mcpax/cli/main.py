@@ -15,12 +15,14 @@ from mcpax import __version__
 
 COMMANDS = {
     "serve": "Run the gateway.",
+    "demo": "Run the gateway with virtual boards.",
     "devices": "List the boards and their state.",
     "tools": "List the tools.",
     "call": "Call a tool.",
     "routes": "Show where each name leads.",
     "map": "Check, make and show device maps.",
     "sniff": "Show what goes over a line.",
+    "stdio": "Let a client that speaks only stdio use a running gateway.",
     "doctor": "Find out why something does not work.",
     "completion": "Print the script that completes mcpax in a shell.",
 }

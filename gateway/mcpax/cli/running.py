@@ -1,4 +1,4 @@
-"""Running an asyncio program under a terminal or systemd: Ctrl-C and SIGTERM end it cleanly, once. Knows no command."""
+"""Running an asyncio program under a terminal or systemd: Ctrl-C, SIGTERM and a closed terminal end it cleanly, once. Knows no command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def run_until_signal(main: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, or to the first SIGINT or SIGTERM, which cancels it and lets it clean up."""
+    """Run to the end, or to the first SIGINT, SIGTERM or SIGHUP, which cancels it and lets it clean up."""
     asyncio.run(_guarded(main))
 
 
@@ -23,8 +23,9 @@ async def _guarded(main: Coroutine[Any, Any, None]) -> None:
         stopped = True
         task.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+            loop.add_signal_handler(number, stop)
     try:
         await task
     except asyncio.CancelledError:

@@ -1,0 +1,133 @@
+"""The one way from a command to a running gateway: its address, its token, its admin API, and the words when it cannot be reached.
+
+The token comes from the environment or a file, never from the command line, where every user of the machine could read it. Knows
+nothing of what is asked for. What takes long to load is loaded when it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from mcpax.cli.output import Failure
+
+if TYPE_CHECKING:
+    import httpx
+    from mcp import Client
+
+DEFAULT_URL = "http://127.0.0.1:8720"
+URL_VARIABLE = "MCPAX_URL"
+TOKEN_VARIABLE = "MCPAX_TOKEN"
+PATIENCE_S = 10.0
+"""For an answer to a question that costs the gateway nothing."""
+MCP_PATH = "/mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A gateway somewhere."""
+
+    url: str = DEFAULT_URL
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        # People paste what a client's configuration has, and mean the gateway.
+        object.__setattr__(self, "url", self.url.rstrip("/").removesuffix(MCP_PATH))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+    def get(self, path: str) -> Any:
+        """An answer of the admin API."""
+        with self._http() as http, self._explained():
+            return self._judged(http.get(path)).json()
+
+    @contextlib.contextmanager
+    def lines(self, path: str, params: dict[str, str]) -> Iterator[Iterator[str]]:
+        """An answer of the admin API that goes on and on."""
+        import httpx  # noqa: PLC0415
+
+        with (
+            self._http() as http,
+            self._explained(),
+            http.stream("GET", path, params=params, timeout=httpx.Timeout(PATIENCE_S, read=None)) as answer,
+        ):
+            if answer.is_error:
+                answer.read()
+            yield self._judged(answer).iter_lines()
+
+    @contextlib.asynccontextmanager
+    async def mcp(self, style: str | None = None) -> AsyncIterator[Client]:
+        """The SDK's client, connected. `style`: how tools are named; None leaves that to the gateway."""
+        import httpx2  # noqa: PLC0415
+        from mcp import Client  # noqa: PLC0415
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+        self.get("/admin/status")  # its failures can be told in plain words, the SDK's cannot
+        endpoint = f"{self.url}{MCP_PATH}{f'/{style}' if style else ''}"
+        async with (
+            httpx2.AsyncClient(headers=self.headers, timeout=httpx2.Timeout(PATIENCE_S, read=None)) as http,
+            Client(streamable_http_client(endpoint, http_client=http)) as client,
+        ):
+            yield client
+
+    def _http(self) -> httpx.Client:
+        import httpx  # noqa: PLC0415
+
+        return httpx.Client(base_url=self.url, headers=self.headers, timeout=PATIENCE_S)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        import httpx  # noqa: PLC0415
+
+        try:
+            yield
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            self._fail(str(error) or type(error).__name__)
+
+    def _fail(self, why: str) -> NoReturn:
+        raise Failure(
+            f"no gateway answers at {self.url} ({why})",
+            f"is it running (systemctl status mcpax-gateway, or mcpax demo), and is the address right (--url, {URL_VARIABLE})?",
+        )
+
+    def _judged(self, answer: httpx.Response) -> httpx.Response:
+        if answer.is_success:
+            return answer
+        try:
+            told = answer.json()
+            message, hint = str(told["message"]), str(told.get("hint", ""))
+        except (ValueError, TypeError, KeyError):
+            self._fail(f"something else does, with HTTP {answer.status_code}")
+        if answer.status_code == 401:
+            hint = f"put the gateway's token into {TOKEN_VARIABLE}, or name its file with --token-file"
+        raise Failure(message, hint)
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--url` and `--token-file`, the same for every command that asks a gateway; arrives as `target`."""
+
+    @click.option("--url", envvar=URL_VARIABLE, default=DEFAULT_URL, show_default=True, show_envvar=True, help="Where the gateway is.")
+    @click.option("--token-file", type=click.Path(path_type=Path), help=f"File with the gateway's token. [or {TOKEN_VARIABLE}]")
+    @wraps(command)
+    def with_target(*args: Any, url: str, token_file: Path | None, **options: Any) -> Any:
+        return command(*args, target=Target(url, read_token(token_file)), **options)
+
+    return with_target
+
+
+def read_token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        return file.read_text().strip() or None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"{file}: the token cannot be read: {error}", "check the path and its permissions") from None

@@ -1,0 +1,177 @@
+"""`mcpax demo`: the real gateway with virtual boards, ready for any MCP client, without hardware and without configuration.
+
+Only puts things together: boards from `virtual_boards`, the gateway from `mcpax.gateway`, the words from `demo_text`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+import mcpax
+from mcpax import logs
+from mcpax.bridge.device import Binding
+from mcpax.bridge.maps.load import MapError, load_map
+from mcpax.bridge.maps.model import DeviceMap, PortMatch
+from mcpax.cli.demo_text import tell, told_as_json
+from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
+from mcpax.cli.running import run_until_signal
+from mcpax.cli.serving import BoardsMissing, Served, boards_online, serving
+from mcpax.cli.virtual_boards import VirtualBoard, find_boards, keep_running
+from mcpax.config import Config
+from mcpax.core.subserver import Json
+from mcpax.doctor.processes import listeners
+from mcpax.gateway import Gateway
+from mcpax.name_codec import NameStyle
+from mcpax.store.sqlite import StoreError
+
+SOURCE = Path(mcpax.__file__).parents[2]
+"""The source tree. Maps and boards are not part of the installed package: whoever runs the demo has cloned the project."""
+DEFAULT_PORT = 8720
+PATIENCE_S = 20.0
+"""Until all boards are online. It takes well under a second, but a Pi that has just booted has much else to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    port: int
+    boards: Path
+    maps: Path
+    baud: int
+    state_dir: Path | None = None
+    """None: nothing is kept."""
+
+
+@click.command("demo")
+@click.option("--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 0xFFFF), help="0 picks a free one.")
+@click.option("--boards", type=click.Path(path_type=Path), default=SOURCE / "build/virtual", help="Programs. [build/virtual]")
+@click.option("--maps", type=click.Path(path_type=Path), default=SOURCE / "device-maps", help="Device maps. [device-maps]")
+@click.option("--baud", default=115200, show_default=True, type=click.IntRange(0), help="Speed of the lines; 0 takes no time at all.")
+@click.option("--check", is_flag=True, help="Start, call a tool with the MCP SDK's client, print one line of JSON, exit.")
+@click.option("--verbose", is_flag=True, help="Log everything, not only warnings.")
+@json_option
+def command(*, port: int, boards: Path, maps: Path, baud: int, check: bool, verbose: bool, as_json: bool) -> None:
+    """Run the gateway with virtual boards, and say how to use it.
+
+    \b
+    mcpax demo               on port 8720, until Ctrl-C
+    mcpax demo --port 0      on any free port
+    mcpax demo --check       does everything work? exit code 0 if so
+    """
+    logs.configure("info" if verbose else "warning")
+    if check:
+        _check(_Options(0, boards, maps, baud))
+        return
+    try:
+        run_until_signal(_demo(_Options(port, boards, maps, baud, _state_dir()), as_json))
+    except StoreError as error:
+        raise Failure(str(error)) from None
+
+
+async def _demo(options: _Options, as_json: bool) -> None:
+    async with _running(options) as (gateway, served):
+        if as_json:
+            print_json(told_as_json(served.url, gateway.bridge.devices(), _listed(gateway)))
+        else:
+            tell(served.url, _listed(gateway))
+        await served.ended
+
+
+def _check(options: _Options) -> None:
+    """One line of JSON on stdout whatever happens."""
+    from mcpax.cli.demo_check import check_with_sdk  # noqa: PLC0415  the SDK's client takes long to load
+
+    started = time.monotonic()
+    report: dict[str, object] = {"ok": False, "error": "interrupted"}
+
+    async def run() -> None:
+        nonlocal report
+        async with _running(options) as (_, served):
+            report = {"ok": True, "url": served.url, **await check_with_sdk(served.url)}
+
+    try:
+        run_until_signal(run())
+    except Failure as failure:
+        report = {"ok": False, "error": f"{failure.message} {failure.hint}".strip()}
+    except Exception as error:
+        report = {"ok": False, "error": str(error) or repr(error)}
+    click.echo(json.dumps({**report, "elapsed_s": round(time.monotonic() - started, 3)}, ensure_ascii=False))
+    if not report["ok"]:
+        raise SystemExit(FAULT_EXIT)
+
+
+@contextlib.asynccontextmanager
+async def _running(options: _Options) -> AsyncIterator[tuple[Gateway, Served]]:
+    """Boards, then the gateway over them; ended in the opposite order, so that no board seems lost on the way out."""
+    boards = find_boards(options.boards)
+    if not boards:
+        raise Failure(f"no virtual boards in {options.boards}", "scripts/run builds and starts them; or: make -C firmware virtual")
+    bindings = tuple(_binding(board, options) for board in boards)
+    async with contextlib.AsyncExitStack() as stack:
+        private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpax-demo-")))
+        ports = private / "by-id"
+        ports.mkdir()
+        config = Config(port=options.port, state_dir=options.state_dir or private / "state", by_id_dirs=(ports,), bindings=bindings)
+        gateway = Gateway(config)
+        running = [asyncio.create_task(keep_running(board, ports, options.baud, _say)) for board in boards]
+        stack.push_async_callback(_end, running)
+        await stack.enter_async_context(gateway.running())
+        try:
+            served = await stack.enter_async_context(serving(gateway))
+        except OSError as error:
+            raise _cannot_listen(config, error) from None
+        try:
+            await boards_online(gateway, PATIENCE_S, lambda segment: _say(f"{segment} is online"))
+        except BoardsMissing as missing:
+            raise Failure(str(missing), "mcpax demo --verbose tells more") from None
+        yield gateway, served
+
+
+def _binding(board: VirtualBoard, options: _Options) -> Binding:
+    try:
+        device = load_map(options.maps / f"{board.name}.toml")
+    except MapError as error:
+        raise Failure(str(error)) from None
+    return Binding(device.name, _at_baud(device, options.baud), PortMatch(by_id=board.port_name))
+
+
+def _at_baud(device: DeviceMap, baud: int) -> DeviceMap:
+    """Time-outs follow the speed of the line, so both ends must have the same; a line that takes no time suits any."""
+    return replace(device, port=replace(device.port, baud=baud)) if baud else device
+
+
+def _listed(gateway: Gateway) -> list[Json]:
+    return [route.render(NameStyle.DOTTED) for route in gateway.aggregator.catalog.routes()]
+
+
+def _cannot_listen(config: Config, error: OSError) -> Failure:
+    where = f"{config.host}:{config.port}"
+    if error.errno != errno.EADDRINUSE:
+        return Failure(f"cannot listen on {where}: {error.strerror}", "--port chooses another port, --port 0 a free one")
+    holder = "; ".join(str(process) for process in listeners(Path("/"), config.port))
+    return Failure(f"{where} is taken{f' by {holder}' if holder else ''}", "stop that program, or let --port 0 pick a free port")
+
+
+def _state_dir() -> Path:
+    """Identity is kept, so that the demo is the same gateway at every start, as a real one is."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "mcpax-demo"
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,60 @@
+"""A gateway in the background of something else: served over HTTP, and waited for until its boards are there.
+
+For the demo and for tests; `mcpax serve` has nothing else to do and needs none of this. Knows nothing of where boards come from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcpax.gateway import Gateway
+
+LOOK_EVERY_S = 0.02
+
+
+class BoardsMissing(Exception):
+    """Not every board came online in time; says which did not, and the problem of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    url: str
+    ended: asyncio.Task[None]
+    """Done only if serving failed by itself."""
+
+
+@contextlib.asynccontextmanager
+async def serving(gateway: Gateway) -> AsyncIterator[Served]:
+    """Serve on the address of the configuration while the block runs. Raises `OSError` if that address cannot be had."""
+    bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(gateway.serve_http(bound.set_result))
+    try:
+        started: set[asyncio.Future[Any]] = {task, bound}
+        await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        yield Served(f"http://{gateway.config.host}:{bound.result()}", task)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def boards_online(gateway: Gateway, patience_s: float, came: Callable[[str], None] = lambda _: None) -> None:
+    """Wait until every board is online, telling of each as it comes."""
+    missing = {device["segment"] for device in gateway.bridge.devices()}
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience_s):
+            while True:
+                for device in gateway.bridge.devices():
+                    if device["segment"] in missing and device["state"] == "online":
+                        missing.remove(device["segment"])
+                        came(device["segment"])
+                if not missing:
+                    return
+                await asyncio.sleep(LOOK_EVERY_S)
+    problems = [f"{device['segment']}: {device['problem']}" for device in gateway.bridge.devices() if device["segment"] in missing]
+    raise BoardsMissing(f"not online within {patience_s:g} s: {'; '.join(problems)}")

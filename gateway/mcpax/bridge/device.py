@@ -34,8 +34,6 @@ EVENTS_PER_S = 100
 """More than this is a flood: the rest is dropped and counted (draft §12)."""
 GATEWAY_STOPPED = "gateway_stopped"
 """The one reason for losing a board that is nobody's trouble."""
-GATEWAY_STOPPED = "gateway_stopped"
-"""Why a board is let go when nothing is wrong with it."""
 NO_MAP_HASH = 0
 """What firmware that was not made from a map announces."""
 

@@ -73,6 +73,8 @@ def _is_kind(value: Any, kind: Kind) -> bool:
     match kind:
         case Kind.TEXT:
             return isinstance(value, str)
+        case Kind.TEXTS:
+            return isinstance(value, list) and all(isinstance(item, str) for item in value)
         case Kind.INTEGER:
             return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 64
         case Kind.NUMBER:

@@ -28,6 +28,11 @@ TOKEN_VARIABLE = "MCPAX_TOKEN"
 PATIENCE_S = 10.0
 """For an answer to a question that costs the gateway nothing."""
 MCP_PATH = "/mcp"
+REVISION = "2026-07-28"
+LIST_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": REVISION, "Mcp-Method": "tools/list"}
+LIST_META = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,23 @@ class Target:
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
-    def get(self, path: str) -> Any:
+    def get(self, path: str, patience_s: float = PATIENCE_S) -> Any:
         """An answer of the admin API."""
-        with self._http() as http, self._explained():
+        with self._http(patience_s) as http, self._explained():
             return self._judged(http.get(path)).json()
+
+    def tools(self, style: str = "dotted", patience_s: float = PATIENCE_S) -> list[Json]:
+        """The merged list, all pages. By hand, because loading the SDK takes longer than asking, and a shell that completes cannot wait."""
+        listed: list[Json] = []
+        params: Json = {"_meta": LIST_META}
+        with self._http(patience_s) as http, self._explained():
+            while True:
+                request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
+                answer = self._judged(http.post(f"{MCP_PATH}/{style}", json=request, headers=LIST_HEADERS)).json()["result"]
+                listed += answer["tools"]
+                if "nextCursor" not in answer:
+                    return listed
+                params = {**params, "cursor": answer["nextCursor"]}
 
     @contextlib.contextmanager
     def lines(self, path: str, params: dict[str, str]) -> Iterator[Iterator[str]]:
@@ -79,10 +97,10 @@ class Target:
         ):
             yield client
 
-    def _http(self) -> httpx.Client:
+    def _http(self, patience_s: float = PATIENCE_S) -> httpx.Client:
         import httpx  # noqa: PLC0415
 
-        return httpx.Client(base_url=self.url, headers=self.headers, timeout=PATIENCE_S)
+        return httpx.Client(base_url=self.url, headers=self.headers, timeout=patience_s)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from mcpax.gateway import Gateway
 from mcpax.name_codec import NameStyle
 from mcpax.store.sqlite import StoreError
 
-STYLES = ("auto", *NameStyle)
+STYLES = ("auto", *(style.value for style in NameStyle))  # click goes by the names of an enum, not by its values
 
 
 @click.command()

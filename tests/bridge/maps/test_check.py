@@ -1,17 +1,22 @@
 """Every fault of a device map is told, on its line, with a hint; any text whatever is survived."""
 
+import json
 import re
 from pathlib import Path
 
+import cbor2
 import pytest
+from cobs import cobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpax.bridge.maps.load import MapError, check_map, check_text, load_map, load_text
 from mcpax.bridge.maps.model import Encoding, Profile
-from mcpax.bridge.maps.sizes import payload_size
-from mcpax.bridge.wire.payload_a import PayloadCodec
-from mcpax.capability import TransportClass
+from mcpax.bridge.wire.dialect import dialect_for
+from mcpax.bridge.wire.framing import CobsFraming
+from mcpax.bridge.wire.messages import Response, WireError
+from mcpax.bridge.wire.profile_b import decode, encode_call
+from mcpax.capability import Capability, InvalidCapability, TransportClass
 
 MAPS = sorted((Path(__file__).parents[3] / "device-maps").glob("*.toml"))
 
@@ -147,47 +152,68 @@ def test_fault(name: str) -> None:
     assert hint in fault.hint
 
 
+DRAFT_VALUES: dict[str, list[object]] = {
+    "latency_class": ["realtime", "fast", "standard", "slow", "batch"],
+    "consistency": ["strong", "eventual", "best_effort"],
+    "mutable": [True, False],
+    "reversible": [True, False],
+    "idempotent": [True, False],
+    "transport": ["native", "uart_cbor", "ble_cbor"],
+    "auth_scope": ["read", "write", "admin"],
+    "cost_class": ["free", "metered", "expensive"],
+    "availability": ["always", "scheduled", "best_effort", "degraded"],
+    "schema_version": ["1.0.0", "2.3.4-rc.1"],
+}
+
+
 @pytest.mark.req("AX-9.1-1")
-@pytest.mark.parametrize(
-    ("key", "good", "bad"),
-    [
-        ("latency_class", '"batch"', '"slowest"'),
-        ("consistency", '"eventual"', '"weak"'),
-        ("mutable", "false", "0"),
-        ("reversible", "true", '"true"'),
-        ("idempotent", "true", "1"),
-        ("auth_scope", '"admin"', '"root"'),
-        ("cost_class", '"metered"', '"cheap"'),
-        ("availability", '"scheduled"', '"never"'),
-        ("schema_version", '"2.0.0"', '"2"'),
-        ("transport", None, '"uart_cbor"'),  # the tenth is the gateway's to set
-    ],
-)
-def test_annotation_takes_its_value_set_and_refuses_others(key: str, good: str | None, bad: str) -> None:
-    if good is not None:
-        assert check_text(HEAD_B + TOOL + f"capability = {{ {key} = {good} }}", "x") == []
-    [fault] = check_text(HEAD_B + TOOL + f"capability = {{ {key} = {bad} }}", "x")
-    assert fault.line == 9
-    assert key in fault.message
+@pytest.mark.parametrize("key", DRAFT_VALUES)
+def test_annotation_takes_the_drafts_values_and_refuses_others(key: str) -> None:
+    for good in DRAFT_VALUES[key]:
+        assert Capability.parse({key: good}).to_json()[key] == good
+        if key != "transport":  # which the gateway sets
+            assert check_text(HEAD_B + TOOL + f"capability = {{ {key} = {json.dumps(good)} }}", "x") == []
+    wrong: list[object] = ["sometimes", 1, []]
+    for bad in [*wrong, "", 0, None]:
+        with pytest.raises(InvalidCapability):
+            Capability.parse({key: bad})
+    for bad in wrong:
+        [fault] = check_text(HEAD_B + TOOL + f"capability = {{ {key} = {json.dumps(bad)} }}", "x")
+        assert (fault.line, key in fault.message) == (9, True)
+
+
+@pytest.mark.parametrize(("baud", "faults"), [(9599, 1), (9600, 0), (115200, 0)])
+def test_lines_start_at_9600_baud(baud: int, faults: int) -> None:
+    assert len(check_text(HEAD_B + TOOL + f"[port]\nbaud = {baud}", "x")) == faults
 
 
 @pytest.mark.req("AX-B.2-2")
-@pytest.mark.parametrize(("baud", "faults"), [(9599, 1), (9600, 0), (115200, 0)])
-def test_profile_b_starts_at_9600_baud(baud: int, faults: int) -> None:
-    assert len(check_text(HEAD_B + TOOL + f"[port]\nbaud = {baud}", "x")) == faults
+def test_profile_b_is_9600_baud_or_more_cobs_and_maps() -> None:
+    assert check_text(HEAD_B + TOOL + "[port]\nbaud = 9599", "x")
+    assert not check_text(HEAD_B + TOOL + "[port]\nbaud = 9600", "x")
+    frame = CobsFraming().encode(encode_call(0, 1, {0: 0}))
+    assert frame.index(0) == len(frame) - 1
+    message = cobs.decode(frame[:-1])[:-2]  # without the CRC
+    assert isinstance(cbor2.loads(message), dict)
+    for other in ([0, 2], 2, "x", None):
+        with pytest.raises(WireError, match="expected a CBOR map"):
+            decode(cbor2.dumps(other))
 
 
 @pytest.mark.req("AX-B.1-3")
 @pytest.mark.parametrize("encoding", list(Encoding))
-def test_a_map_chooses_the_layout_and_its_size_is_known(encoding: Encoding) -> None:
-    fields = '[[tool.arg]]\nname = "a"\ntype = "bytes"\nmax_len = 3\n'
+def test_a_map_chooses_the_layout_of_a_payload(encoding: Encoding) -> None:
+    fields = '[[tool.{0}]]\nname = "a"\ntype = "bytes"\nmax_len = 3\n'
     if encoding is not Encoding.RAW:
-        fields += '[[tool.arg]]\nname = "b"\ntype = "u32"\n'
-    device = load_text(HEAD_A + TOOL + f'encoding = "{encoding}"\n' + fields, "x")
-    tool = device.tools[0]
-    packed = PayloadCodec(tool.args, tool.encoding, device.frame.byte_order).pack([b"abc", 7][: len(tool.args)])
-    assert tool.encoding is encoding
-    assert len(packed) == payload_size(device.profile, tool.encoding, tool.args)
+        fields += '[[tool.{0}]]\nname = "b"\ntype = "u16"\n'
+    device = load_text(HEAD_A + TOOL + f'encoding = "{encoding}"\n' + fields.format("arg") + fields.format("result"), "x")
+    tool, dialect = device.tools[0], dialect_for(device)
+    layout = {Encoding.STRUCT: b"abc\x07\x00", Encoding.TLV: b"\x01\x03abc\x02\x02\x07\x00", Encoding.RAW: b"abc"}[encoding]
+    raw = [b"abc", 7][: len(tool.args)]
+    assert dialect.call(tool, 5, raw) == b"\x01\x01\x05" + layout
+    response = dialect.decode(b"\x02\x01\x05\x00" + layout)  # response, tool, sequence, status
+    assert isinstance(response, Response)
+    assert (response.seq, response.status, dialect.result(tool, response.payload)) == (5, 0, raw)
 
 
 def test_all_faults_are_told_in_the_order_of_the_file() -> None:

@@ -45,7 +45,6 @@ def test_defaults_are_filled_in_and_the_order_is_the_maps() -> None:
     assert to_raw([RELAY, STATE], {"state": "on", "relay": 3.0}) == [3, 1]
 
 
-@pytest.mark.req("AX-8.2-3")
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
@@ -99,7 +98,6 @@ def test_exact_bytes_are_neither_more_nor_less() -> None:
     assert "exactly 4 bytes" in lie(exact, b"abc")
 
 
-@pytest.mark.req("AX-10.4-2")
 @pytest.mark.parametrize(
     ("field", "raw", "words"),
     [
@@ -131,7 +129,6 @@ def test_a_lying_board_is_told_by_field(field: Field, raw: Any, words: str) -> N
     assert words in lie(field, raw)
 
 
-@pytest.mark.req("AX-10.4-2")
 def test_too_few_and_too_many_values_are_refused() -> None:
     with pytest.raises(ValueFault, match="relay: not sent"):
         from_raw([FLAG, RELAY], [True])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -22,7 +23,7 @@ from tests.front.test_raw_http import request
 
 RELAY = "import asyncio, sys; from mcpax.front.relay import relay_stdio; asyncio.run(relay_stdio(*sys.argv[1:]))"
 
-HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+HELLO: dict[str, Any] = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
 
 
 def program(*args: str) -> StdioServerParameters:
@@ -64,7 +65,8 @@ async def test_stdout_carries_nothing_but_the_protocol() -> None:
     assert server.stdin is not None
     assert server.stdout is not None
     assert server.stderr is not None
-    for number, (method, params) in enumerate([("initialize", HELLO), ("tools/call", {"name": "edge.bench.burn"})]):
+    calls: list[tuple[str, dict[str, Any]]] = [("initialize", HELLO), ("tools/call", {"name": "edge.bench.burn"})]
+    for number, (method, params) in enumerate(calls):
         server.stdin.write(json.dumps(request(method, params, id=number)).encode() + b"\n")
         assert json.loads(await asyncio.wait_for(server.stdout.readline(), PATIENCE_S))["id"] == number
     server.stdin.close()

@@ -138,6 +138,15 @@ async def test_long_lists_come_in_pages(client: Client, gateway: Gateway) -> Non
     assert len(names) == len(set(names)) == len(gateway.bench.tools)
 
 
+async def test_a_call_does_not_walk_the_list(client: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK would, to check headers, and with hundreds of tools that costs far more than the call."""
+    await client.list_tools()
+    walked: list[object] = []
+    monkeypatch.setattr(gateway.aggregator, "list_tools", lambda *asked: walked.append(asked))
+    assert not (await client.call_tool("edge__bench__echo", {"text": "x"})).is_error
+    assert walked == []
+
+
 async def test_a_strange_cursor_is_refused(client: Client) -> None:
     with pytest.raises(MCPError) as caught:
         await client.list_tools(cursor="not one of ours")

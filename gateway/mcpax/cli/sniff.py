@@ -1,0 +1,104 @@
+"""`mcpax sniff`: what goes over the lines of a running gateway, decoded; recorded, and shown again later."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from mcpax.bridge.maps.load import MapError, load_map
+from mcpax.bridge.maps.model import DeviceMap
+from mcpax.cli.client import Target, read_token, target_options
+from mcpax.cli.frame_text import frame_text
+from mcpax.cli.output import Failure, json_option
+from mcpax.cli.recording import replay
+
+Json = dict[str, Any]
+
+COMPLETION_PATIENCE_S = 1.0
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def _complete_device(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    try:
+        target = Target(ctx.params["url"], read_token(ctx.params.get("token_file")))
+        segments = [device["segment"] for device in target.get("/admin/devices", COMPLETION_PATIENCE_S)]
+    except Failure:
+        return []
+    return [CompletionItem(segment) for segment in segments if segment.startswith(incomplete)]
+
+
+@click.command("sniff")
+@click.argument("device", required=False, shell_complete=_complete_device)
+@click.option("-x", "--hex", "with_hex", is_flag=True, help="Show the bytes of each message too.")
+@click.option("--record", type=_FILE, help="Also write the frames to a file, one JSON object a line.")
+@click.option("--replay", "recorded", type=_FILE, help="Show a recording instead of asking a gateway.")
+@click.option("--map", "map_path", type=_FILE, help="Decode the recording anew, with this device map.")
+@target_options
+@json_option
+def command(
+    *,
+    target: Target,
+    device: str | None,
+    with_hex: bool,
+    record: Path | None,
+    recorded: Path | None,
+    map_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Show what goes over a line, live and decoded, until Ctrl-C.
+
+    \b
+    mcpax sniff                               all boards
+    mcpax sniff relay-board -x                one board, with bytes
+    mcpax sniff --record frames.ndjson        keep it
+    mcpax sniff --replay frames.ndjson        look at it again
+    """
+    if recorded is None and map_path is not None:
+        raise click.UsageError("--map is for a recording: give --replay too; live frames are decoded by the gateway")
+    if recorded is not None and record is not None:
+        raise click.UsageError("give --record or --replay, not both")
+    if recorded is not None:
+        for frame in replay(recorded, device, _map(map_path)):
+            _show(frame, with_hex, as_json)
+        return
+    with contextlib.suppress(KeyboardInterrupt), _writer(record) as write:
+        for line in _live(target, device):
+            write(line)
+            _show(json.loads(line), with_hex, as_json)
+        raise Failure("the gateway has closed the stream", "it was stopped; start sniffing again when it runs")
+
+
+def _live(target: Target, device: str | None) -> Iterator[str]:
+    with target.lines("/admin/frames", {"device": device} if device else {}) as lines:
+        click.echo(f"watching {device or 'all devices'} at {target.url}, until Ctrl-C", err=True)
+        yield from lines
+
+
+@contextlib.contextmanager
+def _writer(record: Path | None) -> Iterator[Any]:
+    """Writes each line at once: a recording is most wanted when something breaks."""
+    if record is None:
+        yield lambda _: None
+        return
+    try:
+        with record.open("w", encoding="utf-8", buffering=1) as file:
+            yield lambda line: file.write(f"{line}\n")
+    except OSError as error:
+        raise Failure(f"{record}: cannot be written: {error.strerror}", "check the path, its permissions and the free space") from None
+
+
+def _show(frame: Json, with_hex: bool, as_json: bool) -> None:
+    click.echo(json.dumps(frame, ensure_ascii=False) if as_json else frame_text(frame, with_hex=with_hex))
+
+
+def _map(path: Path | None) -> DeviceMap | None:
+    try:
+        return None if path is None else load_map(path)
+    except MapError as error:
+        raise Failure(str(error)) from None

@@ -32,6 +32,8 @@ ANNOUNCE_AGAIN_S = 0.5
 PROGRESS_EVERY_S = 1.0
 EVENTS_PER_S = 100
 """More than this is a flood: the rest is dropped and counted (draft §12)."""
+MISFIT = "the firmware does not fit the device map"
+"""How the problem of such a board begins; what differs follows."""
 GATEWAY_STOPPED = "gateway_stopped"
 """The one reason for losing a board that is nobody's trouble."""
 NO_MAP_HASH = 0
@@ -199,7 +201,7 @@ class Device:
             return
         difference = self._difference()
         if difference:
-            self.problem = "the firmware does not fit the device map: " + "; ".join(difference)
+            self.problem = f"{MISFIT}: {'; '.join(difference)}"
             self._log.error("map_mismatch", difference=difference, hint="Rebuild the firmware from this map, or correct the map.")
             if self._upstream_session is not None:
                 self._upstream.degrade(self._upstream_session, "map_mismatch")

@@ -6,6 +6,7 @@ a machine of their own making. Knows nothing of serial ports.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +26,18 @@ class Process:
 
 def holders(root: Path, file: str) -> list[Process]:
     """The processes that have this file open; `file` as it is named when links are followed."""
-    return [process for process, target in _open_files(root) if target == file]
+    return [process for process, targets in _open_files(root) if file in targets and not _made(file, targets)]
+
+
+def _made(file: str, targets: set[str]) -> bool:
+    """Whoever has the other end of a pseudo terminal does not hold it: it is what is there, a virtual board or an emulator."""
+    return file.startswith("/dev/pts/") and any(target.endswith("/ptmx") for target in targets)
 
 
 def listeners(root: Path, port: int) -> list[Process]:
     """The processes that listen on this TCP port."""
     sockets = {f"socket:[{inode}]" for inode in _listening(root, port)}
-    return [process for process, target in _open_files(root) if target in sockets]
+    return [process for process, targets in _open_files(root) if targets & sockets]
 
 
 def running(root: Path, program: str) -> list[Process]:
@@ -47,13 +53,18 @@ def _processes(root: Path) -> Iterator[Process]:
             continue  # it has ended in the meantime
 
 
-def _open_files(root: Path) -> Iterator[tuple[Process, str]]:
+def _open_files(root: Path) -> Iterator[tuple[Process, set[str]]]:
     for process in _processes(root):
         try:
-            targets = {str(fd.readlink()) for fd in (root / f"proc/{process.pid}/fd").iterdir()}
+            yield process, set(_targets(root / f"proc/{process.pid}/fd"))
         except OSError:
             continue  # another user's, or ended
-        yield from ((process, target) for target in sorted(targets))
+
+
+def _targets(directory: Path) -> Iterator[str]:
+    for fd in directory.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed since
+            yield str(fd.readlink())
 
 
 def _listening(root: Path, port: int) -> Iterator[str]:

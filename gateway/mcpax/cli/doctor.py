@@ -1,0 +1,95 @@
+"""`mcpax doctor`: looks at everything between the configuration and the board, and says in plain words what is wrong and what to do.
+
+Only gathers what the checks of `mcpax.doctor` need, and prints what they find.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mcpax import logs
+from mcpax.bridge.ports import BY_ID_DIR, scan
+from mcpax.cli.client import Target
+from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
+from mcpax.config import Config, default_config_path
+from mcpax.doctor.checks_baud import check_baud
+from mcpax.doctor.checks_boards import ask_boards, check_boards
+from mcpax.doctor.checks_gateway import check_config, check_status
+from mcpax.doctor.checks_ports import check_ports, fitting, free_ports
+from mcpax.doctor.checks_system import check_console, check_latency_timer, check_modem_manager
+from mcpax.doctor.finding import Finding, Level
+from mcpax.doctor.machine import Machine
+
+Json = dict[str, Any]
+
+GATEWAY_PATIENCE_S = 3.0
+COLOURS = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
+ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+
+
+@click.command("doctor")
+@click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file. [/etc/mcpax/mcpax.toml]")
+@click.option("--no-ask", is_flag=True, help="Do not open ports to ask the boards; opening resets some.")
+@json_option
+def command(*, config_path: Path | None, no_ask: bool, as_json: bool) -> None:
+    """Find out why something does not work. The exit code is 1 if something is wrong.
+
+    \b
+    mcpax doctor                         with the system's configuration
+    mcpax doctor --config mcpax.toml     with another
+    """
+    logs.configure("critical")  # what the boards' side would log, the checks say better
+    findings = _examine(Machine.here(), config_path or default_config_path(), ask=not no_ask)
+    failed = any(finding.level is Level.FAIL for finding in findings)
+    if as_json:
+        print_json({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            _show(finding)
+    if failed:
+        raise SystemExit(FAULT_EXIT)
+
+
+def _examine(machine: Machine, config_path: Path, *, ask: bool) -> list[Finding]:
+    loaded, configuration = check_config(config_path)
+    config = loaded or Config(bindings=())
+    ports = scan(config.by_id_dirs if loaded else (BY_ID_DIR,), [each.match.glob for each in config.bindings if each.match.glob])
+    gateway, devices = _gateway(config)
+    served = {device["segment"] for device in devices if device["port"]}
+    known = {device["segment"] for device in devices}
+    asked = [each for each in free_ports(machine, config.bindings, ports) if each.segment not in known] if ask else []
+    meant = {port.device for binding in config.bindings for port in fitting(binding, ports)}
+    return [
+        configuration,
+        gateway,
+        *check_ports(machine, config.bindings, ports, served),
+        *check_console(machine, meant),
+        check_modem_manager(machine, ports),
+        *check_latency_timer(machine),
+        *check_baud(binding.map.port.baud for binding in config.bindings),
+        *check_boards(devices),
+        *check_boards(asyncio.run(ask_boards(asked, config.by_id_dirs))),
+    ]
+
+
+def _gateway(config: Config) -> tuple[Finding, list[Json]]:
+    """What the gateway of this configuration says, if it runs."""
+    target = Target(f"http://{ANY_HOST.get(config.host, config.host)}:{config.port}", config.token)
+    try:
+        status = target.get("/admin/status", GATEWAY_PATIENCE_S)
+        return check_status(target.url, status, ""), target.get("/admin/devices", GATEWAY_PATIENCE_S)
+    except Failure as failure:
+        return check_status(target.url, None, failure.message), []
+
+
+def _show(finding: Finding) -> None:
+    level = click.style(f"{finding.level:4}", fg=COLOURS[finding.level])
+    first, *more = f"{finding.check}: {finding.message}".splitlines()
+    click.echo(f"{level}  {first}")
+    for line in [*more, *finding.hint.splitlines()]:
+        click.echo(f"      {line}")

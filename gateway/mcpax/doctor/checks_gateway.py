@@ -1,0 +1,34 @@
+"""Checks of the program itself: does the configuration load, is a gateway running, is it this version? Opens no ports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mcpax
+from mcpax.config import Config, ConfigError, load_config
+from mcpax.doctor.finding import Finding, fail, ok, warn
+
+Json = dict[str, Any]
+
+
+def check_config(path: Path) -> tuple[Config | None, Finding]:
+    """The configuration if it loads, with all its maps."""
+    try:
+        config = load_config(path)
+    except ConfigError as error:
+        return None, fail("configuration", f"cannot be used:\n{error}", "mend these faults; 'mcpax map check' tells more of a map")
+    if not config.bindings:
+        return config, warn("configuration", f"{path} is fine, but names no device", "set maps in [gateway], or add [[device]]")
+    segments = ", ".join(binding.segment for binding in config.bindings)
+    return config, ok("configuration", f"{path} is fine, with {len(config.bindings)} devices: {segments}")
+
+
+def check_status(url: str, status: Json | None, problem: str) -> Finding:
+    """`status` is what the gateway says of itself; None if it says nothing, and `problem` is why."""
+    if status is None:
+        return warn("gateway", problem, "start it with: systemctl start mcpax-gateway")
+    if status["version"] != mcpax.__version__:
+        message = f"{url} runs version {status['version']}, this is {mcpax.__version__}"
+        return warn("gateway", message, "restart it after an upgrade: systemctl restart mcpax-gateway")
+    return ok("gateway", f"runs at {url}, version {status['version']}, {status['tools']} tools")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import httpx
 import pytest
 from mcp import Client
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcpax.front.http import build_app, serve_http
@@ -22,19 +24,30 @@ PATIENCE_S = 20.0
 """Nothing waits this long unless it is broken."""
 
 
-class StreamWatch:
-    """ASGI wrapper that tells when a client's GET stream is open: before that, the SDK drops what is sent on it."""
+@dataclass
+class Traffic:
+    """What passed on the wire."""
 
-    def __init__(self, app: ASGIApp, opened: asyncio.Event) -> None:
+    posted: list[Headers] = field(default_factory=list)
+    stream_opened: asyncio.Event = field(default_factory=asyncio.Event)
+    """A client has opened its GET stream. The SDK may need a moment more before it delivers there."""
+
+
+class TrafficWatch:
+    """ASGI wrapper that fills in a `Traffic`."""
+
+    def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
         self._app = app
-        self._opened = opened
+        self._traffic = traffic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def watched(message: Message) -> None:
             await send(message)
             if message["type"] == "http.response.start" and scope["method"] == "GET" and message["status"] == 200:
-                self._opened.set()
+                self._traffic.stream_opened.set()
 
+        if scope["type"] == "http" and scope["method"] == "POST":
+            self._traffic.posted.append(Headers(scope=scope))
         await self._app(scope, receive, watched if scope["type"] == "http" else send)
 
 
@@ -80,14 +93,14 @@ async def gateway() -> Gateway:
 
 
 @pytest.fixture
-def stream_opened() -> asyncio.Event:
-    return asyncio.Event()
+def traffic() -> Traffic:
+    return Traffic()
 
 
 @pytest.fixture
-async def base_url(gateway: Gateway, stream_opened: asyncio.Event) -> AsyncIterator[str]:
+async def base_url(gateway: Gateway, traffic: Traffic) -> AsyncIterator[str]:
     app = build_app(gateway.aggregator)
-    app.add_middleware(StreamWatch, opened=stream_opened)
+    app.add_middleware(TrafficWatch, traffic=traffic)
     async with serving(app) as url:
         yield url
 

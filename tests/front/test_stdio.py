@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from mcpax.front.guard import Access
 from mcpax.front.http import build_app
 from tests.front.bench import Gateway
-from tests.front.conftest import PATIENCE_S, held, serving
+from tests.front.conftest import PATIENCE_S, Traffic, held, serving
 from tests.front.test_changes import Inbox
 from tests.front.test_raw_http import request
 
@@ -78,11 +78,11 @@ async def test_stdout_carries_nothing_but_the_protocol() -> None:
 
 
 @pytest.fixture
-async def relayed(base_url: str, mode: str, inbox: Inbox, stream_opened: asyncio.Event) -> AsyncIterator[Client]:
+async def relayed(base_url: str, mode: str, inbox: Inbox, gateway: Gateway) -> AsyncIterator[Client]:
     transport = stdio_client(program("-c", RELAY, f"{base_url}/mcp"))
     async with held(Client(transport, mode=sdk_mode(mode), message_handler=inbox, read_timeout_seconds=PATIENCE_S)) as client:
         if mode == "legacy":
-            await asyncio.wait_for(stream_opened.wait(), PATIENCE_S)
+            await inbox.settled(gateway)
         yield client
 
 
@@ -101,6 +101,14 @@ async def test_the_relay_changes_nothing(relayed: Client, base_url: str, mode: s
     with pytest.raises(MCPError) as caught:
         await relayed.call_tool("nope", {})
     assert caught.value.error.code == -32601
+
+
+async def test_the_relay_states_the_revision_in_every_request(relayed: Client, mode: str, traffic: Traffic) -> None:
+    await relayed.list_tools()
+    await relayed.call_tool("edge.bench.count", {})
+    first, *others = [headers.get("mcp-protocol-version") for headers in traffic.posted]
+    assert first == (None if mode == "legacy" else "2026-07-28")  # the handshake has yet to agree on one
+    assert set(others) == {relayed.protocol_version}
 
 
 async def test_the_relay_carries_progress_and_cancellation(relayed: Client, gateway: Gateway) -> None:

@@ -139,11 +139,11 @@ async def test_long_lists_come_in_pages(client: Client, gateway: Gateway) -> Non
 
 
 async def test_a_call_does_not_walk_the_list(client: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK would, to check headers, and with hundreds of tools that costs far more than the call."""
+    """The SDK would, to check headers, and with hundreds of tools that costs far more than the call. Not quick, so not the lean way."""
     await client.list_tools()
     walked: list[object] = []
     monkeypatch.setattr(gateway.aggregator, "list_tools", lambda *asked: walked.append(asked))
-    assert not (await client.call_tool("edge__bench__echo", {"text": "x"})).is_error
+    assert not (await client.call_tool("edge__bench__burn", {"hard": True})).is_error
     assert walked == []
 
 

@@ -6,7 +6,7 @@ Only reads. What it cannot know from the core it asks of `Operations`, which the
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 import orjson
@@ -102,12 +102,8 @@ def _session(session: Session) -> Json:
 
 
 async def _lines(frames: AsyncIterator[Json]) -> AsyncIterator[bytes]:
-    try:
-        async for frame in frames:
-            yield orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE)
-    finally:
-        if isinstance(frames, AsyncGenerator):
-            await frames.aclose()
+    async for frame in frames:
+        yield orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _json(value: object) -> Response:

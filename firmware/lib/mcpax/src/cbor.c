@@ -30,7 +30,7 @@ bool mcpax_cbor_at_end(void)
     return left == 0 && !failed;
 }
 
-static uint8_t read_byte(void)
+uint8_t mcpax_cbor_read_byte(void)
 {
     if (left == 0 || failed) {
         failed = true;
@@ -40,39 +40,39 @@ static uint8_t read_byte(void)
     return *next++;
 }
 
-uint8_t mcpax_cbor_read_head(uint32_t *number)
+void mcpax_cbor_expect(uint8_t byte)
 {
-    const uint8_t initial = read_byte();
-    const uint8_t info = initial & INFO_MASK;
+    if (mcpax_cbor_read_byte() != byte) {
+        failed = true;
+    }
+}
 
-    *number = info;
+uint8_t mcpax_cbor_read_u8(void)
+{
+    uint8_t byte = mcpax_cbor_read_byte();
+    if (byte == INFO_1_BYTE) {
+        byte = mcpax_cbor_read_byte();
+    } else if (byte > INFO_1_BYTE) {
+        failed = true;
+    }
+    return byte;
+}
+
+uint32_t mcpax_cbor_read_number(uint8_t initial)
+{
+    const uint8_t info = initial & INFO_MASK;
+    uint32_t number = info;
+
     if (info > INFO_4_BYTES) { /* 64 bits, reserved or indefinite */
         failed = true;
     } else if (info >= INFO_1_BYTE) {
         uint8_t width = (uint8_t)(1u << (info - INFO_1_BYTE));
-        *number = 0;
+        number = 0;
         while (width-- > 0) {
-            *number = (*number << 8) | read_byte();
+            number = (number << 8) | mcpax_cbor_read_byte();
         }
     }
-    return initial;
-}
-
-uint8_t mcpax_cbor_read_small(uint8_t major)
-{
-    uint32_t number;
-    const uint8_t initial = mcpax_cbor_read_head(&number);
-    if ((initial & CBOR_MAJOR_MASK) != major || number > UINT8_MAX) {
-        failed = true;
-    }
-    return failed ? 0 : (uint8_t)number;
-}
-
-void mcpax_cbor_expect(uint8_t number)
-{
-    if (mcpax_cbor_read_small(CBOR_UNSIGNED) != number) {
-        failed = true;
-    }
+    return number;
 }
 
 const uint8_t *mcpax_cbor_read_string(uint32_t length)
@@ -91,16 +91,11 @@ void mcpax_cbor_write_head(uint8_t major, uint32_t number)
 {
     if (number < INFO_1_BYTE) {
         mcpax_out_byte((uint8_t)(major | number));
-    } else if (number <= UINT8_MAX) {
-        mcpax_out_byte(major | INFO_1_BYTE);
-        mcpax_out_big_endian(number, 1);
-    } else if (number <= UINT16_MAX) {
-        mcpax_out_byte(major | INFO_2_BYTES);
-        mcpax_out_big_endian(number, 2);
-    } else {
-        mcpax_out_byte(major | INFO_4_BYTES);
-        mcpax_out_big_endian(number, 4);
+        return;
     }
+    const uint8_t width = number <= UINT8_MAX ? 1 : number <= UINT16_MAX ? 2 : 4;
+    mcpax_out_byte((uint8_t)(major | (INFO_1_BYTE + width / 2)));
+    mcpax_out_big_endian(number, width);
 }
 
 #endif

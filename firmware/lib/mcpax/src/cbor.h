@@ -26,14 +26,16 @@ void mcpax_cbor_open(const uint8_t *data, mcpax_size length);
 bool mcpax_cbor_failed(void);
 bool mcpax_cbor_at_end(void);
 
-/* Read the head of an item: its initial byte, and the number that stands in it or behind it. */
-uint8_t mcpax_cbor_read_head(uint32_t *number);
+uint8_t mcpax_cbor_read_byte(void);
 
-/* Read a head of this major type whose number is at most 255. */
-uint8_t mcpax_cbor_read_small(uint8_t major);
+/* The next byte can only be this one: keys, map heads and what else is below 24 have but one form. */
+void mcpax_cbor_expect(uint8_t byte);
 
-/* Read an unsigned number that can only be this one. */
-void mcpax_cbor_expect(uint8_t number);
+/* Read an unsigned number up to 255. */
+uint8_t mcpax_cbor_read_u8(void);
+
+/* The number that an initial byte holds or announces, read from behind it. */
+uint32_t mcpax_cbor_read_number(uint8_t initial);
 
 /* Skip the bytes of a string whose head was read; gives where they are. */
 const uint8_t *mcpax_cbor_read_string(uint32_t length);

@@ -32,8 +32,13 @@ void mcpax_out_bytes(const uint8_t *data, mcpax_size count)
 
 void mcpax_out_big_endian(uint32_t bits, uint8_t width)
 {
+    /* By whole bytes, which an 8-bit core does by renaming registers; a shift by a variable is a loop there. */
+    for (uint8_t skipped = width; skipped < sizeof bits; skipped++) {
+        bits <<= 8;
+    }
     while (width-- > 0) {
-        mcpax_out_byte((uint8_t)(bits >> (8 * width)));
+        mcpax_out_byte((uint8_t)(bits >> 24));
+        bits <<= 8;
     }
 }
 

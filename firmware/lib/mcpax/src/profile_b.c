@@ -23,13 +23,13 @@ enum key {
     KEY_COUNT = 13
 };
 
-enum { /* number of key and value pairs */
-    PAIRS_CALL = 5,
-    PAIRS_ANNOUNCE = 2,
-    PAIRS_HEARTBEAT_IN = 4,
-    PAIRS_RESPONSE = 3,
-    PAIRS_HEARTBEAT_OUT = 7,
-    PAIRS_EVENT = 5
+enum { /* first byte of a message: a map of so many pairs */
+    HEAD_CALL = CBOR_MAP | 5,
+    HEAD_ANNOUNCE = CBOR_MAP | 2,
+    HEAD_HEARTBEAT_IN = CBOR_MAP | 4,
+    HEAD_RESPONSE = CBOR_MAP | 3,
+    HEAD_HEARTBEAT_OUT = CBOR_MAP | 7,
+    HEAD_EVENT = CBOR_MAP | 5
 };
 
 /* --- Reading arguments -------------------------------------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ enum { /* number of key and value pairs */
 /* Read one value. What kind of CBOR item it is must agree with the type, and its value with the limits. */
 static uint8_t read_value(const mcpax_argument *argument, mcpax_value *value)
 {
-    uint32_t number;
-    const uint8_t initial = mcpax_cbor_read_head(&number);
+    const uint8_t initial = mcpax_cbor_read_byte();
+    uint32_t number = mcpax_cbor_read_number(initial);
     const uint8_t major = initial & CBOR_MAJOR_MASK;
     bool right_kind;
 
@@ -76,9 +76,7 @@ uint8_t mcpax_read_arguments(const mcpax_tool *tool, mcpax_value *args)
     uint8_t status = MCPAX_OK;
     mcpax_argument argument;
 
-    if (mcpax_cbor_read_small(CBOR_MAP) != tool->argument_count) {
-        return MCPAX_BAD_ARGUMENTS;
-    }
+    mcpax_cbor_expect((uint8_t)(CBOR_MAP | tool->argument_count));
     for (uint8_t i = 0; i < tool->argument_count && status == MCPAX_OK; i++) {
         mcpax_rom_read(&argument, &mcpax_arguments[tool->first_argument + i], sizeof argument);
         mcpax_cbor_expect(i);
@@ -92,18 +90,11 @@ uint8_t mcpax_read_arguments(const mcpax_tool *tool, mcpax_value *args)
 
 /* --- Messages in -------------------------------------------------------------------------------------------------------- */
 
-static uint8_t read_pair(uint8_t key)
-{
-    mcpax_cbor_expect(key);
-    return mcpax_cbor_read_small(CBOR_UNSIGNED);
-}
-
 static void heartbeat_received(uint8_t sequence)
 {
-    uint32_t believed_boot_id;
-
     mcpax_cbor_expect(KEY_BOOT_ID);
-    const uint8_t initial = mcpax_cbor_read_head(&believed_boot_id);
+    const uint8_t initial = mcpax_cbor_read_byte();
+    const uint32_t believed_boot_id = mcpax_cbor_read_number(initial);
     if (mcpax_cbor_at_end() && (initial & CBOR_MAJOR_MASK) == CBOR_UNSIGNED && believed_boot_id <= UINT16_MAX) {
         mcpax_handle_heartbeat(sequence, (uint16_t)believed_boot_id);
     }
@@ -111,8 +102,8 @@ static void heartbeat_received(uint8_t sequence)
 
 static void call_received(uint8_t sequence)
 {
-    const uint8_t tool_id = read_pair(KEY_TOOL);
-
+    mcpax_cbor_expect(KEY_TOOL);
+    const uint8_t tool_id = mcpax_cbor_read_u8();
     mcpax_cbor_expect(KEY_ARGUMENTS);
     if (!mcpax_cbor_failed()) {
         mcpax_handle_call(tool_id, sequence); /* which reads the arguments, if it comes to that */
@@ -122,31 +113,40 @@ static void call_received(uint8_t sequence)
 void mcpax_message_received(const uint8_t *message, mcpax_size length)
 {
     mcpax_cbor_open(message, length);
-    const uint8_t pairs = mcpax_cbor_read_small(CBOR_MAP);
-    if (read_pair(KEY_JSONRPC) != JSONRPC_VERSION) {
+    const uint8_t head = mcpax_cbor_read_byte();
+    mcpax_cbor_expect(KEY_JSONRPC);
+    mcpax_cbor_expect(JSONRPC_VERSION);
+    mcpax_cbor_expect(KEY_METHOD);
+    const uint8_t method = mcpax_cbor_read_byte();
+    if (method == MCPAX_TYPE_REGISTRATION && head == HEAD_ANNOUNCE && mcpax_cbor_at_end()) {
+        mcpax_handle_announce();
         return;
     }
-    const uint8_t method = read_pair(KEY_METHOD);
-    if (method == MCPAX_TYPE_REGISTRATION && pairs == PAIRS_ANNOUNCE && mcpax_cbor_at_end()) {
-        mcpax_handle_announce();
-    } else if (method == MCPAX_TYPE_HEARTBEAT && pairs == PAIRS_HEARTBEAT_IN) {
-        heartbeat_received(read_pair(KEY_ID));
-    } else if (method == MCPAX_TYPE_CALL && pairs == PAIRS_CALL) {
-        call_received(read_pair(KEY_ID));
+    mcpax_cbor_expect(KEY_ID);
+    const uint8_t sequence = mcpax_cbor_read_u8();
+    if (method == MCPAX_TYPE_HEARTBEAT && head == HEAD_HEARTBEAT_IN) {
+        heartbeat_received(sequence);
+    } else if (method == MCPAX_TYPE_CALL && head == HEAD_CALL) {
+        call_received(sequence);
     }
 }
 
 /* --- Messages out ------------------------------------------------------------------------------------------------------- */
 
-static void write_pair(uint8_t key, uint32_t number)
+static void write_number(uint8_t key, uint32_t number)
 {
     mcpax_out_byte(key);
     mcpax_cbor_write_head(CBOR_UNSIGNED, number);
 }
 
-static void write_message_head(uint8_t pairs)
+static void write_pair(uint8_t key, uint8_t number)
 {
-    mcpax_out_byte((uint8_t)(CBOR_MAP | pairs));
+    write_number(key, number);
+}
+
+static void write_message_head(uint8_t head)
+{
+    mcpax_out_byte(head);
     write_pair(KEY_JSONRPC, JSONRPC_VERSION);
 }
 
@@ -189,25 +189,25 @@ static void write_fields(uint8_t first, uint8_t count, const mcpax_value *values
 void mcpax_write_error(uint8_t tool_id, uint8_t sequence, uint8_t status)
 {
     (void)tool_id; /* the sequence is enough here */
-    write_message_head(PAIRS_RESPONSE);
+    write_message_head(HEAD_RESPONSE);
     write_pair(KEY_ID, sequence);
     write_pair(KEY_ERROR, status);
 }
 
 void mcpax_write_result(const mcpax_tool *tool, uint8_t sequence, const mcpax_value *results)
 {
-    write_message_head(PAIRS_RESPONSE);
+    write_message_head(HEAD_RESPONSE);
     write_pair(KEY_ID, sequence);
     write_fields(tool->first_result, tool->result_count, results);
 }
 
 void mcpax_write_heartbeat(uint8_t highest, uint16_t boot_id, uint8_t flags)
 {
-    write_message_head(PAIRS_HEARTBEAT_OUT);
+    write_message_head(HEAD_HEARTBEAT_OUT);
     write_pair(KEY_METHOD, MCPAX_TYPE_HEARTBEAT);
     write_pair(KEY_ID, highest);
-    write_pair(KEY_MAP_HASH, MCPAX_MAP_HASH);
-    write_pair(KEY_BOOT_ID, boot_id);
+    write_number(KEY_MAP_HASH, MCPAX_MAP_HASH);
+    write_number(KEY_BOOT_ID, boot_id);
     write_pair(KEY_FLAGS, flags);
     write_pair(KEY_WINDOW, MCPAX_WINDOW);
 }
@@ -215,7 +215,7 @@ void mcpax_write_heartbeat(uint8_t highest, uint16_t boot_id, uint8_t flags)
 #if MCPAX_EVENT_COUNT > 0
 void mcpax_write_event(const mcpax_event *event, uint8_t count, const mcpax_value *fields)
 {
-    write_message_head(PAIRS_EVENT);
+    write_message_head(HEAD_EVENT);
     write_pair(KEY_METHOD, MCPAX_TYPE_EVENT);
     write_pair(KEY_TOOL, event->id);
     write_fields(event->first_field, event->field_count, fields);

@@ -11,9 +11,9 @@
 #define START_OF_FRAME 0xA5u
 #define MESSAGE_MIN 3u         /* TYPE, TOOL_ID, SEQ */
 #define TWO_BYTE_LENGTH 0x80u  /* from this length on; and the bit that marks such a LEN */
-#define START_BYTES 1u
-#define LENGTH_BYTES (MCPAX_REQUEST_MAX < TWO_BYTE_LENGTH ? 1u : 2u)
-#define CRC_BYTES (MCPAX_CRC_BITS / 8u)
+#define START_BYTES 1
+#define LENGTH_BYTES (MCPAX_REQUEST_MAX < TWO_BYTE_LENGTH ? 1 : 2)
+#define CRC_BYTES (MCPAX_CRC_BITS / 8)
 
 #if MCPAX_CRC_BITS == 8
 typedef uint8_t checksum;

@@ -6,6 +6,7 @@ Turns the file into plain data that is already checked: maps loaded, devices bou
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpax.bridge.device import Binding
-from mcpax.bridge.maps.faults import KeyPath, MapError, Report, nearest
+from mcpax.bridge.maps.faults import KeyPath, MapError, Report, nearest, shown
 from mcpax.bridge.maps.keys import MATCH, Key, Kind, Table
 from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap, PortMap, PortMatch, Profile
@@ -27,8 +28,12 @@ from mcpax.names import InvalidName, check_segment
 SYSTEM_CONFIG = Path("/etc/mcpax/mcpax.toml")
 SYSTEM_STATE_DIR = "/var/lib/mcpax"
 DEFAULT_LISTEN = "127.0.0.1:8720"
-MAX_TOKEN_BYTES = 4096
+MAX_TOKEN_CHARS = 4096
 MIN_TOKEN_CHARS = 16
+_TOKEN = re.compile(rf"[!-~]{{{MIN_TOKEN_CHARS},{MAX_TOKEN_CHARS}}}")
+INVALID_SEGMENT = "?"
+"""Stands for one that was reported, so that the rest can be looked at too."""
+_PORT_NUMBER = re.compile(r"[0-9]{1,5}")
 
 GATEWAY = Table(
     "[gateway]",
@@ -109,12 +114,17 @@ def default_config_path() -> Path:
 
 def load_config(path: Path, *, listen: str | None = None) -> Config:
     """Read and check a configuration file with the maps it names; raises `ConfigError` with every fault."""
+    data = b""
     try:
-        text = path.read_text()
+        data = path.read_bytes()
+        text = data.decode()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}. Name a file with --config, or write {SYSTEM_CONFIG}.") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text: {error}") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8 text\n    save the file as UTF-8") from None
+    if listen is not None:
+        parse_listen(listen)  # not the file's fault, so not told as one
     try:
         source = parse(text, str(path))
         report = Report(str(path), source.document, source.lines)
@@ -130,7 +140,7 @@ def parse_listen(listen: str) -> tuple[str, int]:
     """HOST:PORT, with IPv6 hosts in brackets."""
     host, colon, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 0xFFFF:
+    if not colon or not host or not _PORT_NUMBER.fullmatch(port) or int(port) > 0xFFFF:
         raise ConfigError(f"{listen!r} is not HOST:PORT, like {DEFAULT_LISTEN} or [::1]:8720")
     return host, int(port)
 
@@ -153,8 +163,8 @@ class _Reader:
             host=host,
             port=port,
             token=self._token(gateway["token_file"]),
-            state_dir=self._path(gateway["state_dir"]),
-            by_id_dirs=tuple(self._path(each) for each in gateway["by_id_dirs"]),
+            state_dir=self._path(gateway["state_dir"], ("gateway", "state_dir")) or self._base,
+            by_id_dirs=tuple(filter(None, (self._path(each, ("gateway", "by_id_dirs")) for each in gateway["by_id_dirs"]))),
             allowed_hosts=tuple(gateway["allowed_hosts"]),
             allowed_origins=tuple(gateway["allowed_origins"]),
             grace_s=float(gateway["grace_s"]),
@@ -163,8 +173,14 @@ class _Reader:
             bindings=self._bindings(tidy.get("device", []), maps),
         )
 
-    def _path(self, text: str) -> Path:
-        return self._base / Path(text).expanduser()
+    def _path(self, text: str, where: KeyPath) -> Path | None:
+        try:
+            if "\0" not in text:
+                return self._base / Path(text).expanduser()
+        except RuntimeError:  # ~name, and nobody is called so
+            pass
+        self._report.add(where, f"{shown(text)} is not a path", "relative to this file, absolute, or below ~")
+        return None
 
     def _listen(self, listen: str) -> tuple[str, int]:
         try:
@@ -178,21 +194,23 @@ class _Reader:
             return check_segment(text)
         except InvalidName as error:
             self._report.add(where, str(error), "like edge or line-3")
-            return "invalid"
+            return INVALID_SEGMENT
 
     def _token(self, file: str | None) -> str | None:
         if file is None:
             return None
         where = ("gateway", "token_file")
+        path = self._path(file, where)
+        if path is None:
+            return None
         try:
-            token = self._path(file).read_text()[:MAX_TOKEN_BYTES].strip()
+            token = path.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             self._report.add(where, f"{file} cannot be read: {error}", "the gateway's user must be able to read it")
             return None
-        if len(token) < MIN_TOKEN_CHARS or not token.isascii() or " " in token:
-            self._report.add(
-                where, f"{file} does not hold a usable token", f"one line of at least {MIN_TOKEN_CHARS} characters: openssl rand -hex 32"
-            )
+        if not _TOKEN.fullmatch(token):
+            hint = f"one line of {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS} characters: openssl rand -hex 32"
+            self._report.add(where, f"{file} does not hold a usable token", hint)
             return None
         return token
 
@@ -200,8 +218,14 @@ class _Reader:
         maps: dict[str, DeviceMap] = {}
         for index, entry in enumerate(entries):
             where = ("gateway", "maps", index)
-            path = self._path(entry)
-            files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+            path = self._path(entry, where)
+            if path is None:
+                continue
+            try:
+                files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+            except OSError as error:
+                self._report.add(where, f"{entry} cannot be read: {error.strerror}", "the gateway's user must be able to read it")
+                continue
             if not files:
                 self._report.add(where, f"{entry} holds no .toml file", "put device maps there, or name another directory")
             for file in files:
@@ -223,13 +247,13 @@ class _Reader:
             Binding(device.name, device, device.port.match) for device in maps.values() if device.name not in named and device.port.match
         ]
         for segment, count in Counter(binding.segment for binding in bindings).items():
-            if count > 1:
+            if count > 1 and segment != INVALID_SEGMENT:
                 self._report.add(("device",), f"segment {segment!r} is given to {count} devices", "give each [[device]] its own segment")
         return tuple(bindings)
 
     def _binding(self, index: int, entry: dict[str, Any], maps: dict[str, DeviceMap]) -> Binding | None:
         where: KeyPath = ("device", index)
-        segment = self._segment(entry.get("segment", "invalid"), (*where, "segment"))
+        segment = self._segment(entry["segment"], (*where, "segment")) if "segment" in entry else INVALID_SEGMENT
         name = entry.get("map")
         if name is None:
             device: DeviceMap | None = DeviceMap(segment, Profile.B, "0.0.0", port=PortMap(baud=entry.get("baud", PortMap().baud)))

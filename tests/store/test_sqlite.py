@@ -101,11 +101,15 @@ def test_never_more_than_allowed_and_the_board_at_hand_is_always_kept(visits: li
     store.close()
 
 
+def use(path: Path) -> None:
+    store = Store(path)
+    store.aggregator_id()
+    store.subserver_id("usb-a")
+
+
 def refusal(path: Path) -> str:
     with pytest.raises(StoreError) as caught:
-        store = Store(path)
-        store.aggregator_id()
-        store.subserver_id("usb-a")
+        use(path)
     assert str(path) in str(caught.value)
     return str(caught.value)
 

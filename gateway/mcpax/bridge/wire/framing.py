@@ -172,6 +172,7 @@ class CobsDecoder:
 
     def __init__(self, max_message: int) -> None:
         self.counters = FramingCounters()
+        self._max_message = max_message
         body = max_message + 2
         self._max_encoded = body + body // 254 + 1
         self._buffer = bytearray()
@@ -216,6 +217,9 @@ class CobsDecoder:
             return None
         if len(body) < 3 or crc16(body[:-2]) != body[-2:]:
             self.counters.crc_errors += 1
+            return None
+        if len(body) - 2 > self._max_message:  # the limit above is for the worst case of COBS; without zeros there is room for one more
+            self.counters.oversize += 1
             return None
         self.counters.frames += 1
         return body[:-2]

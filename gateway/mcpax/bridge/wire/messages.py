@@ -13,6 +13,8 @@ from mcpax.bridge.maps.model import FieldType
 from mcpax.errors import Outcome
 
 FLAG_SYNCHRONISED = 0x01
+MAX_WINDOW = 64
+"""More calls outstanding than this, and old sequences could no longer be told from new ones."""
 FIRST_HANDLER_STATUS = 64
 """From here on a status is the handler's own error code."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcpax.bridge.wire.messages import (
     FLAG_SYNCHRONISED,
+    MAX_WINDOW,
     CallRequest,
     Event,
     Heartbeat,
@@ -41,8 +42,8 @@ def decode(message: bytes) -> Message:
         if len(payload) not in (_HEARTBEAT_BYTES, _HEARTBEAT_WITH_HASH_BYTES):
             raise WireError(f"heartbeat of {len(payload)} bytes, expected {_HEARTBEAT_BYTES} or {_HEARTBEAT_WITH_HASH_BYTES}")
         boot_id, window = int.from_bytes(payload[:2], "big"), payload[3]
-        if not boot_id or not window:
-            raise WireError("heartbeat with boot id 0 or window 0")
+        if not boot_id or not 1 <= window <= MAX_WINDOW:
+            raise WireError(f"heartbeat with boot id {boot_id}, window {window}")
         has_hash = len(payload) == _HEARTBEAT_WITH_HASH_BYTES
         return Heartbeat(
             highest_seq=seq,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -12,6 +13,7 @@ import cbor2
 from mcpax.bridge.maps.model import DeviceMap, Field, FieldType
 from mcpax.bridge.wire.messages import (
     FLAG_SYNCHRONISED,
+    MAX_WINDOW,
     AnnouncedEvent,
     AnnouncedTool,
     AnnounceRequest,
@@ -77,7 +79,7 @@ def unpack(fields: Sequence[Field], payload: Any) -> list[Any]:
     if not isinstance(payload, dict):
         raise WireError(f"expected a map of {len(fields)} fields, got {type(payload).__name__}")
     if payload.keys() != set(range(len(fields))):
-        raise WireError(f"expected fields {list(range(len(fields)))}, got {sorted(payload, key=repr)}")
+        raise WireError(f"expected fields {list(range(len(fields)))}, got {', '.join(sorted(map(_shown, payload)))}")
     return [payload[number] for number in range(len(fields))]
 
 
@@ -119,24 +121,34 @@ _REFUSED_TAGS = dict.fromkeys((28, 29, 35, 36), _refuse_tag)
 """Shared references, regular expressions, MIME messages: the ones that cost more than their bytes."""
 
 
-def _loads(message: bytes) -> dict[Any, Any]:
+def _shown(value: Any) -> str:
+    """A value for a message, cut short; a bignum of thousands of digits is one that Python refuses to print."""
     try:
-        decoded = cbor2.loads(message, max_depth=MAX_DEPTH, allow_duplicate_keys=False, semantic_decoders=_REFUSED_TAGS)
+        return f"{value!r:.60}"
+    except ValueError:
+        return f"a {type(value).__name__} too long to print"
+
+
+def _loads(message: bytes) -> dict[Any, Any]:
+    stream = io.BytesIO(message)
+    try:
+        decoded = cbor2.CBORDecoder(stream, max_depth=MAX_DEPTH, allow_duplicate_keys=False, semantic_decoders=_REFUSED_TAGS).decode()
     except WireError:
         raise
     except Exception as error:  # whatever a hostile stub provokes in the library, it is this one message that is bad
         raise WireError(f"not CBOR: {error}") from error
     if not isinstance(decoded, dict):
         raise WireError(f"expected a CBOR map, got {type(decoded).__name__}")
-    if decoded.get(Key.JSONRPC) != JSONRPC:
-        raise WireError("key 0 (jsonrpc) is not 2")
+    if stream.tell() != len(message):
+        raise WireError(f"{len(message) - stream.tell()} bytes behind the CBOR map")
+    _integer(decoded, Key.JSONRPC, JSONRPC, low=JSONRPC)
     return decoded
 
 
 def _integer(message: dict[Any, Any], key: Key, high: int, low: int = 0) -> int:
     value = message.get(key)
     if type(value) is not int or not low <= value <= high:
-        raise WireError(f"key {int(key)} ({key.name.lower()}) must be an integer from {low} to {high}, got {value!r:.60}")
+        raise WireError(f"key {int(key)} ({key.name.lower()}) must be an integer from {low} to {high}, got {_shown(value)}")
     return value
 
 
@@ -150,33 +162,33 @@ def decode(message: bytes) -> Message:
         if Key.RESULT not in decoded:
             raise WireError("neither a result nor an error")
         return Response(seq, Status.OK, decoded[Key.RESULT])
-    method = decoded[Key.METHOD]
+    method = _integer(decoded, Key.METHOD, 0xFF)
     if method == Type.HEARTBEAT:
         return Heartbeat(
             highest_seq=_integer(decoded, Key.ID, 0xFF),
             boot_id=_integer(decoded, Key.BOOT_ID, 0xFFFF, low=1),
             synchronised=bool(_integer(decoded, Key.FLAGS, 0xFF) & FLAG_SYNCHRONISED),
-            window=_integer(decoded, Key.WINDOW, 64, low=1),
+            window=_integer(decoded, Key.WINDOW, MAX_WINDOW, low=1),
             map_hash=_integer(decoded, Key.MAP_HASH, 0xFFFF_FFFF),
         )
     if method == Type.EVENT:
         return Event(_integer(decoded, Key.TOOL, 0xFF, low=1), _integer(decoded, Key.COUNT, 0xFF), decoded.get(Key.RESULT, {}))
     if method == Type.REGISTRATION:
         return _registration(decoded)
-    raise WireError(f"method {method!r:.40} is not one a stub sends")
+    raise WireError(f"method {method} is not one a stub sends")
 
 
 def decode_request(message: bytes) -> Request:
     """What a gateway said; for a sniffer."""
     decoded = _loads(message)
-    method = decoded.get(Key.METHOD)
+    method = _integer(decoded, Key.METHOD, 0xFF)
     if method == Type.CALL:
         return CallRequest(_integer(decoded, Key.ID, 0xFF), _integer(decoded, Key.TOOL, 0xFF), decoded.get(Key.ARGS))
     if method == Type.HEARTBEAT:
         return HeartbeatRequest(_integer(decoded, Key.ID, 0xFF), _integer(decoded, Key.BOOT_ID, 0xFFFF))
     if method == Type.REGISTRATION:
         return AnnounceRequest()
-    raise WireError(f"method {method!r:.40} is not one a gateway sends")
+    raise WireError(f"method {method} is not one a gateway sends")
 
 
 def _registration(decoded: dict[Any, Any]) -> Registration:
@@ -184,28 +196,29 @@ def _registration(decoded: dict[Any, Any]) -> Registration:
     if not isinstance(tools, list) or not isinstance(events, list):
         raise WireError("tools and events must be arrays")
     announced = tuple(AnnouncedTool(*_identity(t, 4), _described(t[2]), _described(t[3])) for t in tools)
-    for kind, ids in (("tool", [t.id for t in announced]), ("event", [e[0] for e in events if isinstance(e, list) and e])):
-        if len({*map(repr, ids)}) != len(ids):
+    announced_events = tuple(AnnouncedEvent(*_identity(e, 3), _described(e[2])) for e in events)
+    for kind, ids in (("tool", [t.id for t in announced]), ("event", [e.id for e in announced_events])):
+        if len(set(ids)) != len(ids):
             raise WireError(f"a {kind} id is announced twice")
     return Registration(
         map_hash=_integer(decoded, Key.MAP_HASH, 0xFFFF_FFFF),
         device=_text(decoded.get(Key.DEVICE), "device name"),
         tools=announced,
-        events=tuple(AnnouncedEvent(*_identity(e, 3), _described(e[2])) for e in events),
+        events=announced_events,
     )
 
 
 def _identity(entry: Any, size: int) -> tuple[int, str]:
     if not isinstance(entry, list) or len(entry) != size:
-        raise WireError(f"an announced entry is not an array of {size}: {entry!r:.60}")
+        raise WireError(f"an announced entry is not an array of {size}: {_shown(entry)}")
     if type(entry[0]) is not int or not 1 <= entry[0] <= 0xFF:
-        raise WireError(f"id {entry[0]!r:.20} is not from 1 to 255")
+        raise WireError(f"id {_shown(entry[0])} is not from 1 to 255")
     return entry[0], _text(entry[1], f"name of {entry[0]}")
 
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS:
-        raise WireError(f"{what} is not a text of 1 to {MAX_NAME_CHARS} characters: {value!r:.60}")
+        raise WireError(f"{what} is not a text of 1 to {MAX_NAME_CHARS} characters: {_shown(value)}")
     return value
 
 
@@ -216,6 +229,6 @@ def _described(entries: Any) -> tuple[tuple[str, FieldType], ...]:
     described = []
     for entry in entries:
         if not isinstance(entry, list) or len(entry) != 2 or type(entry[1]) is not int or not 0 <= entry[1] < len(types):
-            raise WireError(f"a field is not [name, type code]: {entry!r:.60}")
+            raise WireError(f"a field is not [name, type code]: {_shown(entry)}")
         described.append((_text(entry[0], "field name"), types[entry[1]]))
     return tuple(described)

@@ -17,6 +17,8 @@ from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.name_codec import NameStyle, render
 
 COMPLETION_PATIENCE_S = 1.0
+LOST: Json = {"outcome": "unknown", "hint": "it may have run: look at the device's state before you call it again"}
+"""What there is to say of a call whose answer never came."""
 
 
 def _complete_tool(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -76,12 +78,15 @@ def command(*, target: Target, tool: str, pairs: tuple[str, ...], given: str | N
 async def _call(target: Target, name: str, arguments: Json, timeout: float | None) -> tuple[Json, Json | None]:
     """The result, or the protocol's error."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415  takes long to load
+    from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT  # noqa: PLC0415
 
     async with target.mcp(NameStyle.DOTTED) as client:
         try:
             result = await client.call_tool(name, arguments, read_timeout_seconds=timeout, progress_callback=_show_progress)
         except MCPError as error:
-            return {}, error.error.model_dump(mode="json", by_alias=True, exclude_none=True)
+            told: Json = error.error.model_dump(mode="json", by_alias=True, exclude_none=True)
+            # These two are our client's own words. The call was on its way, and nothing is known of it.
+            return {}, {**told, "data": LOST} if error.error.code in (REQUEST_TIMEOUT, CONNECTION_CLOSED) else told
     return result.model_dump(mode="json", by_alias=True, exclude_none=True), None
 
 

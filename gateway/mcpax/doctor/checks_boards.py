@@ -59,7 +59,12 @@ def _check(device: Json) -> Finding:
     if device["state"] == "online":
         return ok(check, f"answers, and fits the map {device['map']!r}")
     if _misfit(device):
-        return fail(check, device["problem"], "is it the right board on this port? Then build its firmware from this map, or mend the map")
+        # One difference a line: there may be many.
+        return fail(
+            check,
+            device["problem"].replace("; ", "\n"),
+            "is it the right board on this port? Then build its firmware from this map, or mend the map",
+        )
     if device["state"] == "connecting":
         hint = f"is its firmware an mcpax stub, at {device['baud']} baud? A board with native USB may need reset_on_open = true in [port]"
         return fail(check, f"does not answer: {device['problem']}", hint)

@@ -24,7 +24,7 @@ def check_modem_manager(machine: Machine, ports: Sequence[Port]) -> Finding:
     return warn(
         check,
         f"running: it opens {', '.join(probed)} for some seconds after plugging in, and sends modem commands to the board",
-        "sudo systemctl disable --now ModemManager, or install systemd/ udev rules that set ID_MM_DEVICE_IGNORE",
+        'sudo systemctl disable --now ModemManager, or give the boards a udev rule with ENV{ID_MM_DEVICE_IGNORE}="1"',
     )
 
 
@@ -32,7 +32,7 @@ def check_latency_timer(machine: Machine) -> list[Finding]:
     check = "latency timer"
     findings = []
     for file in sorted(machine.root.glob(LATENCY_TIMERS)):
-        text = file.read_text().strip()
+        text = machine.text(str(file.relative_to(machine.root))).strip()
         port = file.parent.name
         if text.isdigit() and int(text) > 1:
             message = f"{port} holds short answers back for up to {text} ms; every call takes that much longer"

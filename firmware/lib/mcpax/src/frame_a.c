@@ -9,8 +9,8 @@
 #if MCPAX_PROFILE_A
 
 #define START_OF_FRAME 0xA5u
-#define MESSAGE_MIN 3u         /* TYPE, TOOL_ID, SEQ */
-#define TWO_BYTE_LENGTH 0x80u  /* from this length on; and the bit that marks such a LEN */
+#define MESSAGE_MIN 3        /* TYPE, TOOL_ID, SEQ */
+#define TWO_BYTE_LENGTH 0x80 /* from this length on; and the bit that marks such a LEN */
 #define START_BYTES 1
 #define LENGTH_BYTES (MCPAX_REQUEST_MAX < TWO_BYTE_LENGTH ? 1 : 2)
 #define CRC_BYTES (MCPAX_CRC_BITS / 8)
@@ -81,7 +81,7 @@ static enum finding look(mcpax_size *start, mcpax_size *length)
             return WAIT;
         }
         *start = 3;
-        claimed = (uint16_t)(((claimed & ~TWO_BYTE_LENGTH) << 8) | buffer[2]);
+        claimed = (uint16_t)(((claimed - TWO_BYTE_LENGTH) << 8) | buffer[2]);
         if (claimed < TWO_BYTE_LENGTH) {
             return NO_FRAME; /* the shorter form must be used where it fits */
         }

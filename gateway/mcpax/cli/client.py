@@ -52,14 +52,14 @@ class Target:
 
     def get(self, path: str, patience_s: float = PATIENCE_S) -> Any:
         """An answer of the admin API."""
-        with self._http(patience_s) as http, self._explained():
+        with self._explained(), self._http(patience_s) as http:
             return self._judged(http.get(path)).json()
 
     def tools(self, style: str = "dotted", patience_s: float = PATIENCE_S) -> list[Json]:
         """The merged list, all pages. By hand, because loading the SDK takes longer than asking, and a shell that completes cannot wait."""
         listed: list[Json] = []
         params: Json = {"_meta": LIST_META}
-        with self._http(patience_s) as http, self._explained():
+        with self._explained(), self._http(patience_s) as http:
             while True:
                 request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
                 answer = self._judged(http.post(f"{MCP_PATH}/{style}", json=request, headers=LIST_HEADERS)).json()["result"]
@@ -73,14 +73,11 @@ class Target:
         """An answer of the admin API that goes on and on."""
         import httpx  # noqa: PLC0415
 
-        with (
-            self._http() as http,
-            self._explained(),
-            http.stream("GET", path, params=params, timeout=httpx.Timeout(PATIENCE_S, read=None)) as answer,
-        ):
+        forever = httpx.Timeout(PATIENCE_S, read=None)
+        with self._explained(), self._http() as http, http.stream("GET", path, params=params, timeout=forever) as answer:
             if answer.is_error:
                 answer.read()
-            yield self._judged(answer).iter_lines()
+            yield _until_it_ends(self._judged(answer))
 
     @contextlib.asynccontextmanager
     async def mcp(self, style: str | None = None) -> AsyncIterator[Client]:
@@ -128,6 +125,14 @@ class Target:
         if answer.status_code == 401:
             hint = f"put the gateway's token into {TOKEN_VARIABLE}, or name its file with --token-file"
         raise Failure(message, hint)
+
+
+def _until_it_ends(answer: httpx.Response) -> Iterator[str]:
+    """A gateway that stops ends its answers in the middle; there is nothing more to it than that."""
+    import httpx  # noqa: PLC0415
+
+    with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadError):
+        yield from answer.iter_lines()
 
 
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from mcpax.cli.client import Target
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.config import Config, default_config_path
 from mcpax.doctor.checks_baud import check_baud
-from mcpax.doctor.checks_boards import ask_boards, check_boards
+from mcpax.doctor.checks_boards import PATIENCE_S, ask_boards, check_boards
 from mcpax.doctor.checks_gateway import check_config, check_status
 from mcpax.doctor.checks_ports import check_ports, fitting, free_ports
 from mcpax.doctor.checks_system import check_console, check_latency_timer, check_modem_manager
@@ -35,8 +35,9 @@ ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 @click.command("doctor")
 @click.option("--config", "config_path", type=click.Path(path_type=Path), help="Configuration file. [/etc/mcpax/mcpax.toml]")
 @click.option("--no-ask", is_flag=True, help="Do not open ports to ask the boards; opening resets some.")
+@click.option("--patience", default=PATIENCE_S, show_default=True, type=click.FloatRange(min=0), help="Seconds that boards have to answer.")
 @json_option
-def command(*, config_path: Path | None, no_ask: bool, as_json: bool) -> None:
+def command(*, config_path: Path | None, no_ask: bool, patience: float, as_json: bool) -> None:
     """Find out why something does not work. The exit code is 1 if something is wrong.
 
     \b
@@ -44,7 +45,7 @@ def command(*, config_path: Path | None, no_ask: bool, as_json: bool) -> None:
     mcpax doctor --config mcpax.toml     with another
     """
     logs.configure("critical")  # what the boards' side would log, the checks say better
-    findings = _examine(Machine.here(), config_path or default_config_path(), ask=not no_ask)
+    findings = _examine(Machine.here(), config_path or default_config_path(), None if no_ask else patience)
     failed = any(finding.level is Level.FAIL for finding in findings)
     if as_json:
         print_json({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
@@ -55,14 +56,15 @@ def command(*, config_path: Path | None, no_ask: bool, as_json: bool) -> None:
         raise SystemExit(FAULT_EXIT)
 
 
-def _examine(machine: Machine, config_path: Path, *, ask: bool) -> list[Finding]:
+def _examine(machine: Machine, config_path: Path, patience_s: float | None) -> list[Finding]:
+    """All checks. `patience_s` None: boards are not asked."""
     loaded, configuration = check_config(config_path)
     config = loaded or Config(bindings=())
     ports = scan(config.by_id_dirs if loaded else (BY_ID_DIR,), [each.match.glob for each in config.bindings if each.match.glob])
     gateway, devices = _gateway(config)
     served = {device["segment"] for device in devices if device["port"]}
     known = {device["segment"] for device in devices}
-    asked = [each for each in free_ports(machine, config.bindings, ports) if each.segment not in known] if ask else []
+    asked = [each for each in free_ports(machine, config.bindings, ports) if each.segment not in known]
     meant = {port.device for binding in config.bindings for port in fitting(binding, ports)}
     return [
         configuration,
@@ -73,7 +75,7 @@ def _examine(machine: Machine, config_path: Path, *, ask: bool) -> list[Finding]
         *check_latency_timer(machine),
         *check_baud(binding.map.port.baud for binding in config.bindings),
         *check_boards(devices),
-        *check_boards(asyncio.run(ask_boards(asked, config.by_id_dirs))),
+        *([] if patience_s is None else check_boards(asyncio.run(ask_boards(asked, config.by_id_dirs, patience_s)))),
     ]
 
 

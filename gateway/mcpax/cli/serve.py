@@ -18,7 +18,7 @@ from mcpax.store.sqlite import StoreError
 STYLES = ("auto", *(style.value for style in NameStyle))  # click goes by the names of an enum, not by its values
 
 
-@click.command()
+@click.command("serve")
 @click.option(
     "--config", "config_path", type=click.Path(path_type=Path, dir_okay=False), help="Configuration file. [/etc/mcpax/mcpax.toml]"
 )
@@ -28,7 +28,13 @@ STYLES = ("auto", *(style.value for style in NameStyle))  # click goes by the na
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
 @click.option("--log-json/--log-text", default=None, help="[JSON unless stderr is a terminal]")
 def command(*, config_path: Path | None, listen: str | None, stdio: bool, names: str, log_level: str, log_json: bool | None) -> None:
-    """Run the gateway."""
+    """Run the gateway until Ctrl-C or SIGTERM.
+
+    \b
+    mcpax serve                          with the system's configuration
+    mcpax serve --config mcpax.toml      with another
+    mcpax serve --stdio                  as the child of one MCP client
+    """
     logs.configure(log_level, as_json=log_json)
     try:
         config = load_config(config_path or default_config_path(), listen=listen)

@@ -22,7 +22,7 @@ PATIENCE_S = 5.0
 LOOK_EVERY_S = 0.05
 
 
-async def ask_boards(bindings: Sequence[Binding], by_id_dirs: Sequence[Path], patience_s: float = PATIENCE_S) -> list[Json]:
+async def ask_boards(bindings: Sequence[Binding], by_id_dirs: Sequence[Path], patience_s: float) -> list[Json]:
     """The state of each board after it had time to answer."""
     if not bindings:
         return []

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Mcpax
+from tests.cli.conftest import Mcpax, plugged_in, serve, write_config
+from tests.cli.program import Program
 
 
 def test_a_result_has_its_units(mcpax: Mcpax) -> None:
@@ -79,3 +82,13 @@ def test_no_answer_in_time_is_told(mcpax: Mcpax) -> None:
     assert "Traceback" not in result.stderr
     assert "error:" in result.stderr
     assert "outcome unknown" in result.stderr
+
+
+def test_a_call_that_takes_long_tells_that_it_waits(tmp_path: Path) -> None:
+    with plugged_in(["env-sensor"], tmp_path / "by-id") as boards, serve(write_config(tmp_path), online=1) as url:
+        os.kill(boards["env-sensor"].pid, signal.SIGSTOP)
+        with Program(["call", "edge.env-sensor.read_climate", "--url", url]) as program:
+            program.wait_for_text("waiting for the board, 1 s", "stderr")
+            os.kill(boards["env-sensor"].pid, signal.SIGCONT)
+            assert program.ended() == 0
+        assert program.stdout[0].startswith("temperature")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from http.server import HTTPServer, SimpleHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -28,10 +28,21 @@ def guarded_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def other_url() -> Iterator[str]:
+class Page(BaseHTTPRequestHandler):
+    """Answers everything with a web page."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>hello</html>")
+
+    do_POST = do_GET
+
+
+@pytest.fixture(params=[SimpleHTTPRequestHandler, Page], ids=["files", "page"])
+def other_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """Something that speaks HTTP and is no gateway."""
-    server = HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler)
+    server = HTTPServer(("127.0.0.1", 0), request.param)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -59,7 +70,7 @@ def test_no_gateway_there(run: CliRunner, command: list[str]) -> None:
 def test_something_else_there(run: CliRunner, command: list[str], other_url: str) -> None:
     result = run.invoke(main, [*command, "--url", other_url])
     assert result.exit_code == 1
-    assert f"no gateway answers at {other_url} (something else does, with HTTP " in result.stderr
+    assert f"no gateway answers at {other_url} (something else does, " in result.stderr
 
 
 def test_an_address_that_is_none(run: CliRunner) -> None:
@@ -92,3 +103,9 @@ def test_the_address_of_mcp_is_understood_as_that_of_its_gateway(mcpax: Mcpax, g
     assert Target(f"{gateway_url}/mcp").url == Target(f"{gateway_url}/").url == gateway_url
     assert Target().url == DEFAULT_URL
     assert mcpax("tools", "--url", f"{gateway_url}/mcp").exit_code == 0
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(run: CliRunner, gateway_url: str) -> None:
+    environment = {"http_proxy": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1", "no_proxy": "", "NO_PROXY": ""}
+    for command in (["devices"], ["call", "edge.env-sensor.read_climate"]):
+        assert run.invoke(main, [*command, "--url", gateway_url], env=environment).exit_code == 0

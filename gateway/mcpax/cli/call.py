@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,11 +11,11 @@ from click.shell_completion import CompletionItem
 from mcpax.bridge.maps.faults import nearest
 from mcpax.cli.arguments import read_arguments, typed_arguments
 from mcpax.cli.call_text import error_of, show_error, show_result
-from mcpax.cli.client import Json, Target, read_token, target_options
+from mcpax.cli.client import Json, Target
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
+from mcpax.cli.target import COMPLETION_PATIENCE_S, target_of, target_options
 from mcpax.name_codec import NameStyle, render
 
-COMPLETION_PATIENCE_S = 1.0
 LOST: Json = {"outcome": "unknown", "hint": "it may have run: look at the device's state before you call it again"}
 """What there is to say of a call whose answer never came."""
 
@@ -114,8 +113,7 @@ def _suggestion(name: str, tools: Sequence[Json]) -> str:
 
 def _tools_for_completion(ctx: click.Context) -> list[Json]:
     """Whoever completes wants no error message: without a gateway there is nothing to offer."""
-    params: dict[str, Any] = ctx.params
     try:
-        return Target(params["url"], read_token(params.get("token_file"))).tools(patience_s=COMPLETION_PATIENCE_S)
+        return target_of(ctx).tools(patience_s=COMPLETION_PATIENCE_S)
     except Failure:
         return []

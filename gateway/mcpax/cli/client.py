@@ -1,20 +1,14 @@
-"""The one way from a command to a running gateway: its address, its token, its admin API, and the words when it cannot be reached.
+"""The one way from a command to a running gateway: its admin API, its tools, and the words when it cannot be reached.
 
-The token comes from the environment or a file, never from the command line, where every user of the machine could read it. Knows
-nothing of what is asked for. What takes long to load is loaded when it is used.
+Knows nothing of commands. What takes long to load is loaded when it is used.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import click
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from mcpax.cli.output import Failure
 
@@ -28,6 +22,7 @@ TOKEN_VARIABLE = "MCPAX_TOKEN"
 PATIENCE_S = 10.0
 """For an answer to a question that costs the gateway nothing."""
 MCP_PATH = "/mcp"
+LOOPBACK = ("http://127.0.0.1", "http://[::1]", "http://localhost")
 REVISION = "2026-07-28"
 LIST_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": REVISION, "Mcp-Method": "tools/list"}
 LIST_META = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
@@ -53,7 +48,7 @@ class Target:
     def get(self, path: str, patience_s: float = PATIENCE_S) -> Any:
         """An answer of the admin API."""
         with self._explained(), self._http(patience_s) as http:
-            return self._judged(http.get(path)).json()
+            return self._json(http.get(path))
 
     def tools(self, style: str = "dotted", patience_s: float = PATIENCE_S) -> list[Json]:
         """The merged list, all pages. By hand, because loading the SDK takes longer than asking, and a shell that completes cannot wait."""
@@ -62,42 +57,51 @@ class Target:
         with self._explained(), self._http(patience_s) as http:
             while True:
                 request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
-                answer = self._judged(http.post(f"{MCP_PATH}/{style}", json=request, headers=LIST_HEADERS)).json()["result"]
-                listed += answer["tools"]
-                if "nextCursor" not in answer:
+                page = self._json(http.post(f"{MCP_PATH}/{style}", json=request, headers=LIST_HEADERS))["result"]
+                listed += page["tools"]
+                if "nextCursor" not in page:
                     return listed
-                params = {**params, "cursor": answer["nextCursor"]}
+                params = {**params, "cursor": page["nextCursor"]}
 
     @contextlib.contextmanager
     def lines(self, path: str, params: dict[str, str]) -> Iterator[Iterator[str]]:
-        """An answer of the admin API that goes on and on."""
+        """An answer of the admin API that goes on and on, one JSON object a line."""
         import httpx  # noqa: PLC0415
 
         forever = httpx.Timeout(PATIENCE_S, read=None)
         with self._explained(), self._http() as http, http.stream("GET", path, params=params, timeout=forever) as answer:
             if answer.is_error:
                 answer.read()
-            yield _until_it_ends(self._judged(answer))
+            if self._judged(answer).headers.get("content-type") != "application/x-ndjson":
+                self._fail("something else does, and not with frames")
+            yield _until_it_ends(answer)
 
     @contextlib.asynccontextmanager
-    async def mcp(self, style: str | None = None) -> AsyncIterator[Client]:
-        """The SDK's client, connected. `style`: how tools are named; None leaves that to the gateway."""
+    async def mcp(
+        self, style: str | None = None, mode: Literal["auto", "legacy"] = "auto", patience_s: float | None = None
+    ) -> AsyncIterator[Client]:
+        """The SDK's client, connected. `style`: how tools are named, None leaves that to the gateway; `mode`: as the SDK has it."""
         import httpx2  # noqa: PLC0415
         from mcp import Client  # noqa: PLC0415
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
 
-        self.get("/admin/status")  # its failures can be told in plain words, the SDK's cannot
         endpoint = f"{self.url}{MCP_PATH}{f'/{style}' if style else ''}"
+        timeout = httpx2.Timeout(PATIENCE_S, read=None)
         async with (
-            httpx2.AsyncClient(headers=self.headers, timeout=httpx2.Timeout(PATIENCE_S, read=None)) as http,
-            Client(streamable_http_client(endpoint, http_client=http)) as client,
+            httpx2.AsyncClient(headers=self.headers, timeout=timeout, trust_env=self._by_proxy) as http,
+            Client(streamable_http_client(endpoint, http_client=http), mode=mode, read_timeout_seconds=patience_s) as client,
         ):
             yield client
+
+    @property
+    def _by_proxy(self) -> bool:
+        """A proxy that the environment names is not meant for this very machine, though few say so in no_proxy."""
+        return not self.url.startswith(LOOPBACK)
 
     def _http(self, patience_s: float = PATIENCE_S) -> httpx.Client:
         import httpx  # noqa: PLC0415
 
-        return httpx.Client(base_url=self.url, headers=self.headers, timeout=patience_s)
+        return httpx.Client(base_url=self.url, headers=self.headers, timeout=patience_s, trust_env=self._by_proxy)
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -113,6 +117,12 @@ class Target:
             f"no gateway answers at {self.url} ({why})",
             f"is it running (systemctl status mcpax-gateway, or mcpax demo), and is the address right (--url, {URL_VARIABLE})?",
         )
+
+    def _json(self, answer: httpx.Response) -> Any:
+        try:
+            return self._judged(answer).json()
+        except ValueError:
+            self._fail("something else does, and not in JSON")
 
     def _judged(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
@@ -133,24 +143,3 @@ def _until_it_ends(answer: httpx.Response) -> Iterator[str]:
 
     with contextlib.suppress(httpx.RemoteProtocolError, httpx.ReadError):
         yield from answer.iter_lines()
-
-
-def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--url` and `--token-file`, the same for every command that asks a gateway; arrives as `target`."""
-
-    @click.option("--url", envvar=URL_VARIABLE, default=DEFAULT_URL, show_default=True, show_envvar=True, help="Where the gateway is.")
-    @click.option("--token-file", type=click.Path(path_type=Path), help=f"File with the gateway's token. [or {TOKEN_VARIABLE}]")
-    @wraps(command)
-    def with_target(*args: Any, url: str, token_file: Path | None, **options: Any) -> Any:
-        return command(*args, target=Target(url, read_token(token_file)), **options)
-
-    return with_target
-
-
-def read_token(file: Path | None) -> str | None:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        return file.read_text().strip() or None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{file}: the token cannot be read: {error}", "check the path and its permissions") from None

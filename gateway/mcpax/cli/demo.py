@@ -38,6 +38,8 @@ from mcpax.store.sqlite import StoreError
 SOURCE = Path(mcpax.__file__).parents[2]
 """The source tree. Maps and boards are not part of the installed package: whoever runs the demo has cloned the project."""
 DEFAULT_PORT = 8720
+MIN_BAUD = 9600
+"""As in device maps."""
 PATIENCE_S = 20.0
 """Until all boards are online. It takes well under a second, but a Pi that has just booted has much else to do."""
 
@@ -69,6 +71,8 @@ def command(*, port: int, boards: Path, maps: Path, baud: int, check: bool, verb
     mcpax demo --check       does everything work? exit code 0 if so
     """
     logs.configure("info" if verbose else "warning")
+    if 0 < baud < MIN_BAUD:
+        raise click.UsageError(f"--baud {baud} is slower than any board may be; from {MIN_BAUD} on, or 0")
     if check:
         _check(_Options(0, boards, maps, baud))
         return

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from mcp import Client
 from mcp_types import Tool
+
+from mcpax.cli.client import Target
 
 CALL_PATIENCE_S = 10.0
 ERAS: tuple[Literal["auto", "legacy"], ...] = ("auto", "legacy")
@@ -26,7 +27,7 @@ async def check_with_sdk(url: str) -> dict[str, Any]:
 
 
 async def _check_one(url: str, era: Literal["auto", "legacy"]) -> dict[str, Any]:
-    async with Client(f"{url}/mcp", mode=era, read_timeout_seconds=CALL_PATIENCE_S) as client:
+    async with Target(url).mcp(mode=era, patience_s=CALL_PATIENCE_S) as client:
         listed = (await client.list_tools()).tools
         tool = next((tool for tool in listed if _harmless(tool)), None)
         if tool is None:

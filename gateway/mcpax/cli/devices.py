@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from mcpax.cli.client import Target, target_options
+from mcpax.cli.client import Target
 from mcpax.cli.output import json_option, print_json, print_table
+from mcpax.cli.target import target_options
 
 Json = dict[str, Any]
 

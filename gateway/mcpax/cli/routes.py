@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from mcpax.cli.client import Target, target_options
+from mcpax.cli.client import Target
 from mcpax.cli.output import json_option, print_json, print_table
+from mcpax.cli.target import target_options
 
 HEADERS = ("name", "leads to", "in session", "transport", "since")
 

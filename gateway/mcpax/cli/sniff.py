@@ -13,21 +13,20 @@ from click.shell_completion import CompletionItem
 
 from mcpax.bridge.maps.load import MapError, load_map
 from mcpax.bridge.maps.model import DeviceMap
-from mcpax.cli.client import Target, read_token, target_options
+from mcpax.cli.client import Target
 from mcpax.cli.frame_text import frame_text
 from mcpax.cli.output import Failure, json_option
 from mcpax.cli.recording import replay
+from mcpax.cli.target import COMPLETION_PATIENCE_S, target_of, target_options
 
 Json = dict[str, Any]
 
-COMPLETION_PATIENCE_S = 1.0
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _complete_device(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     try:
-        target = Target(ctx.params["url"], read_token(ctx.params.get("token_file")))
-        segments = [device["segment"] for device in target.get("/admin/devices", COMPLETION_PATIENCE_S)]
+        segments = [device["segment"] for device in target_of(ctx).get("/admin/devices", COMPLETION_PATIENCE_S)]
     except Failure:
         return []
     return [CompletionItem(segment) for segment in segments if segment.startswith(incomplete)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from mcpax.cli.client import MCP_PATH, Target, target_options
+from mcpax.cli.client import MCP_PATH, Target
 from mcpax.cli.output import Failure
 from mcpax.cli.running import run_until_signal
+from mcpax.cli.target import target_options
 from mcpax.name_codec import NameStyle
 
 

@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 import click
 
 from mcpax.cli import tool_view
-from mcpax.cli.client import Target, target_options
+from mcpax.cli.client import Target
 from mcpax.cli.output import json_option, print_json, print_table
+from mcpax.cli.target import target_options
 from mcpax.name_codec import NameStyle
 
 

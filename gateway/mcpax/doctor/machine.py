@@ -24,7 +24,11 @@ class Machine:
 
     @classmethod
     def here(cls) -> Machine:
-        return cls(Path("/"), getpass.getuser(), os.geteuid(), frozenset({os.getegid(), *os.getgroups()}))
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):  # a user by number only, as in a container
+            user = f"user {os.geteuid()}"
+        return cls(Path("/"), user, os.geteuid(), frozenset({os.getegid(), *os.getgroups()}))
 
     def path(self, absolute: str) -> Path:
         return self.root / absolute.lstrip("/")

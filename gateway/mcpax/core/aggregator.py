@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,15 +42,18 @@ class Aggregator:
         budget: Budget | None = None,
         grace_s: float = GRACE_S,
         list_ttl_s: float = LIST_TTL_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`clock` is the event loop's, because deadlines are told to subservers in its time."""
         self.segment = check_segment(segment)
         self.id = aggregator_id
         self.notifier = Notifier()
         self.catalog = Catalog(segment, self.notifier.list_changed)
-        self.registry = Registry(segment, self.catalog, clock=time.monotonic, now=lambda: datetime.now(UTC), budget=budget, grace_s=grace_s)
-        self._router = Router(segment, self.catalog, time.monotonic)
+        self.registry = Registry(segment, self.catalog, clock=clock, now=lambda: datetime.now(UTC), budget=budget, grace_s=grace_s)
+        self._router = Router(segment, self.catalog, clock)
+        self._clock = clock
         self._list_ttl_s = list_ttl_s
-        self._listed_at = time.monotonic()
+        self._listed_at = clock()
         self._relisting: asyncio.Task[None] | None = None
         self._draining = False
         self._in_flight = 0
@@ -68,7 +71,7 @@ class Aggregator:
 
     async def list_tools(self, style: NameStyle, cursor: str | None = None) -> Page:
         """One page of the merged list; asks the subservers first if the list has aged."""
-        if cursor is None and time.monotonic() - self._listed_at > self._list_ttl_s:
+        if cursor is None and self._clock() - self._listed_at > self._list_ttl_s:
             await self._relist()
         return self.catalog.page(style, cursor)
 
@@ -105,13 +108,13 @@ class Aggregator:
 
     async def _relist_all(self) -> None:
         await asyncio.gather(*(self._relist_one(session) for session in self.registry if not session.degraded))
-        self._listed_at = time.monotonic()
+        self._listed_at = self._clock()
 
     async def _relist_one(self, session: Session) -> None:
         try:
             async with asyncio.timeout(RELIST_TIMEOUT_S):
                 await self.registry.relist(session.id)
-        except (Fault, TimeoutError, OSError) as error:
+        except Exception as error:  # whatever one subserver does, the others are listed
             log.warning("relist_failed", segment=session.segment, session=session.id, error=str(error) or type(error).__name__)
 
     async def run(self) -> None:

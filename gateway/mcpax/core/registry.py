@@ -111,12 +111,13 @@ class Registry:
         return RegistrationResponse(session.segment, session.id, request.heartbeat_deadline_ms, self._budget)
 
     def _check_conflict(self, request: RegistrationRequest) -> None:
+        """First come, first served. The answer must not name the holder: by its id the segment could be taken over."""
         holder = self._by_segment.get(request.segment)
         if holder is None or holder.request.subserver_id == request.subserver_id:
             return
         raise Fault(
             ErrorKind.NAMESPACE_CONFLICT,
-            f"namespace_conflict: segment {request.segment!r} is held by subserver {holder.request.subserver_id}.",
+            f"namespace_conflict: segment {request.segment!r} is held by another subserver.",
             hint="The first to register keeps a segment. Choose another one.",
             details={"segment": request.segment},
         )
@@ -201,7 +202,7 @@ def check_tools(tools: Sequence[Tool], request: RegistrationRequest, root: str) 
                 hint="Only an aggregator adds levels; a leaf server's tool names contain no dot.",
             )
         try:
-            qualified((root, request.segment, *tool.path))
+            qualified((root, request.segment, *qualified(tool.path)))
         except InvalidName as error:
             raise Fault(ErrorKind.INVALID_PARAMS, f"Tool of {request.segment!r}: {error}.") from None
         if tool.path in seen:

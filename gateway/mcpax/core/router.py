@@ -18,7 +18,7 @@ from mcpax.core.catalog import Catalog, Route
 from mcpax.core.subserver import Call, Json, Progress
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.name_codec import NameStyle, render
-from mcpax.names import dotted
+from mcpax.names import InvalidName, QualifiedName, dotted, qualified
 
 log = structlog.get_logger("mcpax.router")
 
@@ -46,7 +46,7 @@ class Router:
         route = self._catalog.resolve(printed)
         if route is None:
             raise self._not_found(printed)
-        check_route(meta or {}, route, self._segment)
+        way, cursor = check_route(meta or {}, route, self._segment)
         session = route.session
         if session.degraded:
             raise degraded(route)
@@ -64,8 +64,8 @@ class Router:
             path=route.tool.path,
             arguments=arguments,
             deadline=None if timeout_s is None else now + timeout_s,
-            route=route.name,
-            cursor=1,  # our own segment is at 0; the subserver's is the next
+            route=way,
+            cursor=cursor + 1,  # ours is the segment at the cursor; the subserver's is the next
             progress=progress,
         )
         started = time.perf_counter()
@@ -110,17 +110,28 @@ def degraded(route: Route) -> Fault:
     )
 
 
-def check_route(meta: Mapping[str, Any], route: Route, segment: str) -> None:
-    """A caller that states a route and cursor must mean this aggregator; one that states neither is a plain client."""
+def check_route(meta: Mapping[str, Any], route: Route, segment: str) -> tuple[QualifiedName, int]:
+    """The whole way from the root to the tool, and our place on it.
+
+    A caller that states a route and cursor must mean this aggregator; one that states neither is a plain client, and the way begins here.
+    """
     stated, cursor = meta.get(ROUTE_META), meta.get(CURSOR_META)
     if stated is None and cursor is None:
-        return
+        return route.name, 0
     if not isinstance(stated, list) or type(cursor) is not int:
         raise _wrong(f"{ROUTE_META} must be an array of segments and {CURSOR_META} an integer; both or neither.")
     if not 0 <= cursor < len(stated) or stated[cursor] != segment:
         raise _wrong(f"{CURSOR_META} {cursor} does not point at {segment!r} in {ROUTE_META} {stated!r:.300}.")
     if tuple(stated[cursor:]) != route.name:
         raise _wrong(f"{ROUTE_META} {stated!r:.300} does not lead to {dotted(route.name)}.")
+    return _checked_way(stated), cursor
+
+
+def _checked_way(stated: list[Any]) -> QualifiedName:
+    try:
+        return qualified(stated)
+    except (InvalidName, TypeError) as error:
+        raise _wrong(f"{ROUTE_META}: {error}.") from None
 
 
 def _wrong(message: str) -> Fault:

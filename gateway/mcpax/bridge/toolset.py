@@ -5,6 +5,7 @@ Knows nothing of sessions, sequences or ports.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,9 +53,10 @@ class Toolset:
 
     def quarantined(self, announced: Sequence[AnnouncedTool]) -> list[Tool]:
         """Tools that a board announces and no map describes: listed, so that they are seen, and never open."""
+        names = Counter([*self._tools, *(tool.name for tool in announced)])
         return [
             Tool(
-                path=(_segment(tool.name, tool.id),),
+                path=(_segment(tool.name, tool.id) if names[tool.name] == 1 else f"tool-{tool.id}",),
                 description=f"Announced by the board as tool {tool.id}.",
                 input_schema={"type": "object"},
                 capability=Capability(transport=self.transport),

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import structlog
 
+from mcpax.bridge.complaints import Complaints
 from mcpax.bridge.counters import DeviceCounters
 from mcpax.bridge.maps.diff import explain_difference
 from mcpax.bridge.maps.model import DeviceMap, PortMatch
@@ -79,6 +80,7 @@ class Device:
         self._counters = counters
         self._subserver_id = subserver_id
         self._log = structlog.get_logger("mcpax.device").bind(device=binding.segment)
+        self._complaints = Complaints(self._log)
         self._dialect = dialect_for(binding.map)
         port = binding.map.port
         self._session = StubSession(
@@ -175,7 +177,7 @@ class Device:
             values = codec.from_raw(self._dialect.event(described, event.payload))
         except (WireError, ValueFault) as error:
             self._counters.refused_messages += 1
-            self._log.warning("event_refused", event_name=described.name, reason=str(error))
+            self._complaints.warn("event_refused", event_name=described.name, reason=str(error))
             return
         self._counters.events += 1
         if self._upstream_session is not None:

@@ -7,6 +7,7 @@ keeps at most a window of calls outstanding and a bounded queue behind them.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from typing import Any, Protocol
 
 import structlog
 
+from mcpax.bridge.complaints import Complaints
 from mcpax.bridge.counters import DeviceCounters
 from mcpax.bridge.maps.model import ToolMap
 from mcpax.bridge.timing import RoundTripEstimator
 from mcpax.bridge.transport import Transport
 from mcpax.bridge.wire.dialect import Dialect
-from mcpax.bridge.wire.messages import Event, Heartbeat, Message, Registration, Response, Status, WireError
+from mcpax.bridge.wire.messages import Event, Heartbeat, Message, Registration, Response, Status, WireError, outcome_of
 from mcpax.errors import ErrorKind, Fault, Outcome
 
 MAX_QUEUE = 64
@@ -31,7 +33,7 @@ OPEN_PATIENCE_S = 3.0
 """An Arduino's bootloader listens for two seconds before the stub does."""
 OPEN_BEAT_S = 0.25
 RESTART_PAUSE_S = 0.02
-"""Before synchronising again, so that a board that does nothing but restart costs next to nothing."""
+"""Between two attempts to synchronise, so that a board that does nothing but restart costs next to nothing."""
 SEQUENCES = 256
 ADOPTION_STRIDE = 16
 """Sequences to skip when taking over a board that was synchronised before: copies of an earlier owner's last calls may still come."""
@@ -102,6 +104,7 @@ class StubSession:
         self._heartbeat_s = heartbeat_s
         self._tap = tap
         self._log = structlog.get_logger("mcpax.session").bind(device=name)
+        self._complaints = Complaints(self._log)
         self._loop = asyncio.get_running_loop()
         self._estimator = RoundTripEstimator(transport.limits.byte_s, turnaround_s)
         self._state = _State.OPENING
@@ -113,6 +116,8 @@ class StubSession:
         self._heartbeats_missed = 0
         self._heartbeat_timer: asyncio.TimerHandle | None = None
         self._last_heard = self._opening_since = self._loop.time()
+        self._last_beat = -math.inf
+        self._boot_in_doubt = False
         self._timed_out_since_heard = False
 
     @property
@@ -138,21 +143,24 @@ class StubSession:
     async def call(self, tool: ToolMap, raw: Sequence[Any], deadline: float | None) -> Response:
         """Run a tool and return the stub's answer, whatever its status. Raises `Fault` with a truthful outcome if there is none."""
         self._counters.calls += 1
+        ran_before_restart = False
+        """It may have: this call was on its way when the board restarted. Whatever comes of the next attempt, that stays true."""
         while True:
-            seq = await self._turn(deadline)
-            message = self._dialect.call(tool, seq, raw)
             try:
-                response = await self._exchange(seq, tool.id, message, deadline)
+                seq = await self._turn(deadline)
+                response = await self._exchange(seq, tool.id, self._dialect.call(tool, seq, raw), deadline)
             except _BoardRestarted as restart:
-                if restart.cannot_have_run or tool.capability.idempotent:
+                ran_before_restart |= not restart.cannot_have_run
+                if tool.capability.idempotent or not ran_before_restart:
                     continue
-                raise Fault(
-                    ErrorKind.DEVICE_LOST,
-                    "The board restarted during the call.",
-                    hint="It may have run before the restart. Read the state back before trying again.",
-                    outcome=Outcome.UNKNOWN,
-                ) from None
+                raise _restarted_during_call() from None
+            except Fault as fault:
+                if ran_before_restart and fault.outcome is Outcome.NOT_EXECUTED:
+                    raise _restarted_during_call() from fault
+                raise
             self._counters.answered += 1
+            if ran_before_restart and outcome_of(response.status) is Outcome.NOT_EXECUTED:
+                raise _restarted_during_call()
             return response
 
     async def _turn(self, deadline: float | None) -> int:
@@ -171,6 +179,9 @@ class StubSession:
                 )
             await self._queued(deadline, first=waited)
             waited = True
+        if deadline is not None and self._loop.time() >= deadline:
+            self._wake()  # the turn that is not taken
+            raise _no_time()
         self._seq = (self._seq + 1) % SEQUENCES
         return self._seq
 
@@ -185,9 +196,7 @@ class StubSession:
             self._queue.remove(turn)
             self._wake()  # a turn that came at the same moment goes to the next
             if isinstance(error, TimeoutError):
-                raise Fault(
-                    ErrorKind.DEVICE_TIMEOUT, "The board had no time for this call before its deadline.", outcome=Outcome.NOT_EXECUTED
-                ) from None
+                raise _no_time() from None
             raise
         self._queue.remove(turn)
 
@@ -211,6 +220,7 @@ class StubSession:
     async def _exchange(self, seq: int, tool: int, message: bytes, deadline: float | None) -> Response:
         pending = _Pending(tool, message, self._loop.create_future())
         self._pending[seq] = pending
+        self._wake()  # the window may have room for the next in the queue, too
         try:
             self._transmit(pending)
             async with asyncio.timeout_at(deadline):
@@ -232,6 +242,8 @@ class StubSession:
 
     def _transmit(self, pending: _Pending) -> None:
         """Send it, for the first time or again, and set the time for the next."""
+        if pending.answer.done():
+            return  # its end came in the same moment as the time for another copy
         now = self._loop.time()
         if self._transport.send(pending.message, again=pending.sent > 0):
             self._tap("tx", pending.message)
@@ -251,7 +263,7 @@ class StubSession:
             decoded = self._dialect.decode(message)
         except WireError as error:
             self._counters.refused_messages += 1
-            self._log.warning("message_refused", reason=str(error), message=message[:64].hex())
+            self._complaints.warn("message_refused", reason=str(error), message=message[:64].hex())
             return
         self._heartbeats_missed = 0
         self._last_heard = self._loop.time()
@@ -277,9 +289,9 @@ class StubSession:
         if pending is None or pending.answer.done():
             self._counters.duplicates_suppressed += 1
             return
-        if response.tool not in (None, pending.tool):
+        if response.tool not in (None, pending.tool) or not pending.sent:
             self._counters.refused_messages += 1
-            self._log.warning("answer_for_another_tool", asked=pending.tool, answered=response.tool, seq=response.seq)
+            self._complaints.warn("answer_to_no_call", asked=pending.tool, answered=response.tool, seq=response.seq, sent=pending.sent)
             return
         if response.status == Status.UNSYNCHRONISED:
             # It restarted. Only an earlier copy of this call can have run, before the restart.
@@ -295,21 +307,28 @@ class StubSession:
     # --- presence
 
     def _check_boot(self) -> None:
-        """An announcement may mean a restart: ask at once, unless calls are outstanding, whose answers will tell."""
+        """An announcement may mean a restart: ask soon, unless calls are outstanding, whose answers will tell."""
         if self._state is _State.READY and not self._pending:
-            self._beat()
+            self._boot_in_doubt = True
+            self._beat_soon()
+
+    def _beat_soon(self) -> None:
+        """At once, but not again and again: the board chooses how often it gives cause."""
+        self._next_beat(max(0.0, self._last_beat + RESTART_PAUSE_S - self._loop.time()))
 
     def _beat(self) -> None:
         """Ask whether the board is there and which boot it is in, and set the time to ask again."""
         if self._silent_for_too_long():
             self._lose("heartbeat_timeout")
             return
-        silence_s = self._loop.time() - self._last_heard
-        if self._state is _State.READY and (self._pending or silence_s < self._heartbeat_s / 2):
+        fresh = self._loop.time() - self._last_heard < self._heartbeat_s / 2 and not self._boot_in_doubt
+        if self._state is _State.READY and (self._pending or fresh):
             # Calls are heartbeat enough, and a heartbeat must not overtake one (§5.4).
             self._next_beat(self._heartbeat_s)
             return
         self._heartbeats_missed += 1
+        self._boot_in_doubt = False
+        self._last_beat = self._loop.time()
         message = self._dialect.heartbeat(self._seq, self._boot_id)
         self._send(message, again=self._heartbeats_missed > 1)
         if self._state is _State.READY:
@@ -342,7 +361,7 @@ class StubSession:
                 self._restarted("boot_id")
         elif not heartbeat.synchronised:
             if not known:  # now that its boot id is known, it can be synchronised; one that stays deaf is asked again in time
-                self._beat()
+                self._beat_soon()
         else:
             if heartbeat.highest_seq != self._seq:
                 self._seq = (heartbeat.highest_seq + ADOPTION_STRIDE) % SEQUENCES
@@ -385,6 +404,19 @@ class StubSession:
         self._wake()
         self._transport.close()
         self._listener.lost(reason)
+
+
+def _restarted_during_call() -> Fault:
+    return Fault(
+        ErrorKind.DEVICE_LOST,
+        "The board restarted during the call.",
+        hint="It may have run before the restart. Read the state back before trying again.",
+        outcome=Outcome.UNKNOWN,
+    )
+
+
+def _no_time() -> Fault:
+    return Fault(ErrorKind.DEVICE_TIMEOUT, "The board had no time for this call before its deadline.", outcome=Outcome.NOT_EXECUTED)
 
 
 def _lost(reason: str, *, sent: bool) -> Fault:

@@ -45,7 +45,12 @@ def _complete_argument(ctx: click.Context, _: click.Parameter, incomplete: str) 
 @click.argument("tool", shell_complete=_complete_tool)
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...", shell_complete=_complete_argument)
 @click.option("--args", "given", metavar="JSON|@FILE|-", help="Arguments as a JSON object, from a file, or from stdin.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="[by the tool's latency class]")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Wait no longer than this. [by the tool's latency class]",
+)
 @target_options
 @json_option
 def command(*, target: Target, tool: str, pairs: tuple[str, ...], given: str | None, timeout: float | None, as_json: bool) -> None:

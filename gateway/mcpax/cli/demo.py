@@ -56,8 +56,10 @@ class _Options:
 
 @click.command("demo")
 @click.option("--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 0xFFFF), help="0 picks a free one.")
-@click.option("--boards", type=click.Path(path_type=Path), default=SOURCE / "build/virtual", help="Programs. [build/virtual]")
-@click.option("--maps", type=click.Path(path_type=Path), default=SOURCE / "device-maps", help="Device maps. [device-maps]")
+@click.option(
+    "--boards", type=click.Path(path_type=Path), default=SOURCE / "build/virtual", help="Where the virtual boards are. [build/virtual]"
+)
+@click.option("--maps", type=click.Path(path_type=Path), default=SOURCE / "device-maps", help="Where their device maps are. [device-maps]")
 @click.option("--baud", default=115200, show_default=True, type=click.IntRange(0), help="Speed of the lines; 0 takes no time at all.")
 @click.option("--check", is_flag=True, help="Start, call a tool with the MCP SDK's client, print one line of JSON, exit.")
 @click.option("--verbose", is_flag=True, help="Log everything, not only warnings.")

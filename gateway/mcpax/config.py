@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from mcpax.bridge.device import Binding
-from mcpax.bridge.maps.faults import KeyPath, MapError, Report, nearest, shown
-from mcpax.bridge.maps.keys import MATCH, Key, Kind, Table
+from mcpax.bridge.maps.keys import MATCH
 from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap, PortMap, PortMatch, Profile
-from mcpax.bridge.maps.source import parse
-from mcpax.bridge.maps.structure import tidy_table
 from mcpax.bridge.ports import BY_ID_DIR
 from mcpax.core.registration import Budget
 from mcpax.core.registry import GRACE_S
+from mcpax.documents.faults import DocumentError, KeyPath, Report, nearest, shown
+from mcpax.documents.keys import Key, Kind, Table
+from mcpax.documents.source import parse, read
+from mcpax.documents.structure import tidy_table
 from mcpax.names import InvalidName, check_segment
 
 SYSTEM_CONFIG = Path("/etc/mcpax/mcpax.toml")
@@ -114,25 +115,18 @@ def default_config_path() -> Path:
 
 def load_config(path: Path, *, listen: str | None = None) -> Config:
     """Read and check a configuration file with the maps it names; raises `ConfigError` with every fault."""
-    data = b""
-    try:
-        data = path.read_bytes()
-        text = data.decode()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}. Name a file with --config, or write {SYSTEM_CONFIG}.") from None
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8 text\n    save the file as UTF-8") from None
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such file. Name one with --config, or write {SYSTEM_CONFIG}.")
     if listen is not None:
         parse_listen(listen)  # not the file's fault, so not told as one
     try:
-        source = parse(text, str(path))
+        source = parse(read(path), str(path))
         report = Report(str(path), source.document, source.lines)
         config = _Reader(path.parent, report).read(source.document, listen)
-    except MapError as error:
+    except DocumentError as error:
         raise ConfigError(str(error)) from None
     if report.faults:
-        raise ConfigError(str(MapError(report.ordered())))
+        raise ConfigError(str(DocumentError(report.ordered())))
     return config
 
 
@@ -231,7 +225,7 @@ class _Reader:
             for file in files:
                 try:
                     device = load_map(file)
-                except MapError as error:
+                except DocumentError as error:
                     self._report.faults += error.faults
                     continue
                 if device.name in maps:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcpax.bridge.maps.faults import nearest
 from mcpax.cli.output import Failure
+from mcpax.documents.faults import nearest
 
 Json = dict[str, Any]
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from mcpax.bridge.maps.faults import nearest
 from mcpax.cli.arguments import read_arguments, typed_arguments
 from mcpax.cli.call_text import error_of, show_error, show_result
 from mcpax.cli.client import Json, Target
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.cli.target import COMPLETION_PATIENCE_S, target_of, target_options
+from mcpax.documents.faults import nearest
 from mcpax.name_codec import NameStyle, render
 
 LOST: Json = {"outcome": "unknown", "hint": "it may have run: look at the device's state before you call it again"}

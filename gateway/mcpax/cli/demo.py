@@ -21,7 +21,7 @@ import click
 import mcpax
 from mcpax import logs
 from mcpax.bridge.device import Binding
-from mcpax.bridge.maps.load import MapError, load_map
+from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap, PortMatch
 from mcpax.cli.demo_text import tell, told_as_json
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
@@ -31,6 +31,7 @@ from mcpax.cli.virtual_boards import VirtualBoard, find_boards, keep_running
 from mcpax.config import Config
 from mcpax.core.subserver import Json
 from mcpax.doctor.processes import listeners
+from mcpax.documents.faults import DocumentError
 from mcpax.gateway import Gateway
 from mcpax.name_codec import NameStyle
 from mcpax.store.sqlite import StoreError
@@ -146,7 +147,7 @@ async def _running(options: _Options) -> AsyncIterator[tuple[Gateway, Served]]:
 def _binding(board: VirtualBoard, options: _Options) -> Binding:
     try:
         device = load_map(options.maps / f"{board.name}.toml")
-    except MapError as error:
+    except DocumentError as error:
         raise Failure(str(error)) from None
     return Binding(device.name, _at_baud(device, options.baud), PortMatch(by_id=board.port_name))
 

@@ -14,11 +14,12 @@ import click
 
 from mcpax.bridge.maps.editor_schema import editor_schema
 from mcpax.bridge.maps.limits import allowed
-from mcpax.bridge.maps.load import MapError, MapFault, load_map, load_text
+from mcpax.bridge.maps.load import load_map, load_text
 from mcpax.bridge.maps.model import DeviceMap, Field
 from mcpax.bridge.maps.reference import key_tables
 from mcpax.bridge.maps.schema import input_schema, output_schema
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json, print_table
+from mcpax.documents.faults import DocumentError, DocumentFault
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUT = click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
@@ -126,7 +127,7 @@ def new(port: str | None, baud: int, reset: bool, answers: Path | None, output: 
     _write(text, output)
     try:
         load_text(text, str(output or "the new map"))
-    except MapError as error:
+    except DocumentError as error:
         _tell(error.faults)
         raise Failure("the new map has faults", "mend them and run mcpax map check") from None
 
@@ -134,21 +135,21 @@ def new(port: str | None, baud: int, reset: bool, answers: Path | None, output: 
 def _loaded(path: Path) -> DeviceMap:
     try:
         return load_map(path)
-    except MapError as error:
+    except DocumentError as error:
         _tell(error.faults)
         raise Failure(f"{path} has {len(error.faults)} faults") from None
 
 
-def _checked(path: Path) -> tuple[dict[str, Any], list[MapFault]]:
+def _checked(path: Path) -> tuple[dict[str, Any], list[DocumentFault]]:
     try:
         device = load_map(path)
-    except MapError as error:
+    except DocumentError as error:
         return {"file": str(path), "ok": False, "faults": [asdict(fault) for fault in error.faults]}, error.faults
     counts = {"device": device.name, "tools": len(device.tools), "events": len(device.events), "hash": f"{device.hash:#010x}"}
     return {"file": str(path), "ok": True, **counts, "faults": []}, []
 
 
-def _tell(faults: list[MapFault]) -> None:
+def _tell(faults: list[DocumentFault]) -> None:
     for fault in faults:
         click.echo(f"{fault}\n    {fault.hint}", err=True)
 

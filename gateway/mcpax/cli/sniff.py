@@ -11,13 +11,14 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from mcpax.bridge.maps.load import MapError, load_map
+from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap
 from mcpax.cli.client import Target
 from mcpax.cli.frame_text import frame_text
 from mcpax.cli.output import Failure, json_option
 from mcpax.cli.recording import replay
 from mcpax.cli.target import COMPLETION_PATIENCE_S, target_of, target_options
+from mcpax.documents.faults import DocumentError
 
 Json = dict[str, Any]
 
@@ -99,5 +100,5 @@ def _show(frame: Json, with_hex: bool, as_json: bool) -> None:
 def _map(path: Path | None) -> DeviceMap | None:
     try:
         return None if path is None else load_map(path)
-    except MapError as error:
+    except DocumentError as error:
         raise Failure(str(error)) from None

@@ -5,6 +5,7 @@ Only reads. What it cannot know from the core it asks of `Operations`, which the
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
@@ -49,6 +50,7 @@ class Admin:
         self._aggregator = aggregator
         self._operations = operations
         self._started = time.monotonic()
+        self._closing = asyncio.Event()
 
     def routes(self) -> list[Route]:
         return [
@@ -83,7 +85,26 @@ class Admin:
         if device is not None and device not in known:
             hint = f"Known devices: {', '.join(sorted(known))}." if known else "No device is connected."
             return JSONResponse({"error": "unknown_device", "message": f"No device {device[:100]!r}.", "hint": hint}, 404)
-        return StreamingResponse(_lines(self._operations.frames(device)), media_type="application/x-ndjson")
+        return StreamingResponse(self._lines(self._operations.frames(device)), media_type="application/x-ndjson")
+
+    async def _lines(self, frames: AsyncIterator[Json]) -> AsyncIterator[bytes]:
+        """Until the client hangs up, or `close`."""
+        closing = asyncio.ensure_future(self._closing.wait())
+        frame = asyncio.ensure_future(anext(frames, None))
+        try:
+            while True:
+                await asyncio.wait((frame, closing), return_when=asyncio.FIRST_COMPLETED)
+                if not frame.done() or (read := frame.result()) is None:
+                    return
+                yield orjson.dumps(read, option=orjson.OPT_APPEND_NEWLINE)
+                frame = asyncio.ensure_future(anext(frames, None))
+        finally:
+            closing.cancel()
+            frame.cancel()
+
+    def close(self) -> None:
+        """End the open streams: they would end by themselves only with their clients."""
+        self._closing.set()
 
 
 def _session(session: Session) -> Json:
@@ -99,11 +120,6 @@ def _session(session: Session) -> Json:
         "tools": len(session.tools),
         "calls": session.calls,
     }
-
-
-async def _lines(frames: AsyncIterator[Json]) -> AsyncIterator[bytes]:
-    async for frame in frames:
-        yield orjson.dumps(frame, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _json(value: object) -> Response:

@@ -53,6 +53,8 @@ def build_app(
     access = access or Access()
     managers = {path: _manager(aggregator, style, access) for path, style in MCP_PATHS.items()}
 
+    admin = Admin(aggregator, operations or NoDevices())
+
     def endpoint(app: ASGIApp) -> ASGIApp:
         return LeanCalls(app, aggregator, access.max_body_bytes) if lean else app
 
@@ -61,6 +63,7 @@ def build_app(
         async with contextlib.AsyncExitStack() as stack:
             for manager in managers.values():
                 await stack.enter_async_context(manager.run())
+            stack.callback(admin.close)
             yield
 
     async def readyz(_: Request) -> Response:
@@ -70,7 +73,7 @@ def build_app(
     return Starlette(
         routes=[
             *(Route(path, endpoint(StreamableHTTPASGIApp(manager))) for path, manager in managers.items()),
-            *Admin(aggregator, operations or NoDevices()).routes(),
+            *admin.routes(),
             Route("/healthz", _healthz),
             Route("/readyz", readyz),
         ],

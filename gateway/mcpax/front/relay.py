@@ -5,6 +5,8 @@ Knows just enough of MCP to set the HTTP headers that each revision wants. Knows
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
@@ -18,6 +20,7 @@ from mcp.shared.inbound import (
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types import PROTOCOL_VERSION_META_KEY, JSONRPCRequest, JSONRPCResponse
 
+from mcpax.front.guard import is_loopback
 from mcpax.front.stdio import Incoming, Outgoing, open_stdio
 
 CONNECT_S = 10.0
@@ -33,7 +36,10 @@ class GatewayUnreachable(Exception):
 async def relay_stdio(url: str, token: str | None = None) -> None:
     """Relay until stdin closes. Raises `GatewayUnreachable` when the gateway cannot be reached or goes away."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(CONNECT_S, read=SILENCE_S)) as http:
+    timeout = httpx2.Timeout(CONNECT_S, read=SILENCE_S)
+    # A proxy that the environment names is not meant for this very machine, though few say so in no_proxy.
+    by_proxy = not is_loopback(urlsplit(url).hostname or "")
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=by_proxy) as http:
         await _check(http, url)
         try:
             async with (

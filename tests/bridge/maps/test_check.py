@@ -10,13 +10,14 @@ from cobs import cobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcpax.bridge.maps.load import MapError, check_map, check_text, load_map, load_text
+from mcpax.bridge.maps.load import check_map, check_text, load_map, load_text
 from mcpax.bridge.maps.model import Encoding, Profile
 from mcpax.bridge.wire.dialect import dialect_for
 from mcpax.bridge.wire.framing import CobsFraming
 from mcpax.bridge.wire.messages import Response, WireError
 from mcpax.bridge.wire.profile_b import decode, encode_call
 from mcpax.capability import Capability, InvalidCapability, TransportClass
+from mcpax.documents.faults import DocumentError
 
 MAPS = sorted((Path(__file__).parents[3] / "device-maps").glob("*.toml"))
 
@@ -229,7 +230,7 @@ def test_all_syntax_faults_are_told() -> None:
 
 
 def test_load_raises_with_all_faults() -> None:
-    with pytest.raises(MapError) as caught:
+    with pytest.raises(DocumentError) as caught:
         load_text("a = 1\nb = 2", "x")
     assert len(caught.value.faults) == 3  # both keys, and the device that is missing
     assert "x:2" in str(caught.value)

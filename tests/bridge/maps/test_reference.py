@@ -11,11 +11,12 @@ import jsonschema
 import pytest
 
 from mcpax.bridge.maps.editor_schema import editor_schema
-from mcpax.bridge.maps.keys import CAPABILITY, DOCUMENT, Key, Table
+from mcpax.bridge.maps.keys import CAPABILITY, DOCUMENT
 from mcpax.bridge.maps.load import check_text
 from mcpax.bridge.maps.model import DeviceMap, EventMap, Field, FrameMap, PortMap, PortMatch, ToolMap
 from mcpax.bridge.maps.reference import key_tables
 from mcpax.capability import Capability
+from mcpax.documents.keys import Key, Table
 
 ROOT = Path(__file__).parents[3]
 MAPS = sorted((ROOT / "device-maps").glob("*.toml"))

@@ -25,10 +25,10 @@ class _Entry(Protocol):
 
 def explain_difference(device: DeviceMap, announced: Registration) -> list[str]:
     """One sentence per difference; none only if the hashes agree."""
-    words: list[str] = []
     if device.name != announced.device:
-        words.append(f'the board says it is "{announced.device}", the map is for "{device.name}"')
-    words += _entries("tool", device.tools, announced.tools)
+        # Another kind of board: listing everything that differs would bury this.
+        return [f'the board says it is "{announced.device}", the map is for "{device.name}"']
+    words = _entries("tool", device.tools, announced.tools)
     tools = {tool.id: tool for tool in announced.tools}
     for tool in device.tools:
         if other := tools.get(tool.id):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcpax.bridge.maps.keys import DOCUMENT, Key, Kind, Table
+from mcpax.bridge.maps.keys import DOCUMENT
+from mcpax.documents.keys import Key, Kind, Table
 from mcpax.names import MAX_SEGMENT_CHARS
 
 _TYPES: dict[Kind, dict[str, Any]] = {

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from mcpax.bridge.maps.faults import KeyPath, Report, shown
 from mcpax.bridge.maps.limits import MAX_F32, Unfit
 from mcpax.bridge.maps.model import Field, FieldType
 from mcpax.bridge.maps.names import check_names, names_in
-from mcpax.bridge.maps.structure import Tidy
 from mcpax.bridge.maps.wrap import wrapper
+from mcpax.documents.faults import KeyPath, Report, shown
+from mcpax.documents.structure import Tidy
 
 MIN_SCALE, MAX_SCALE = 1e-9, 1e9
 """Beyond these a raw step is no measure of anything, and binary fractions run out of digits."""

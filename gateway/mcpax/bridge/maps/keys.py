@@ -5,57 +5,15 @@ Only what can be said of a key by itself; rules between keys are in `fields` and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from mcpax.bridge.maps.model import MAX_FIELDS, ByteOrder, Crc, Encoding, FieldType, FrameMap, PortMap, Profile
 from mcpax.capability import Capability
+from mcpax.documents.keys import Key, Kind, Table
 
 _PORT, _FRAME = PortMap(), FrameMap()
-
-
-class Kind(StrEnum):
-    TEXT = "text"
-    TEXTS = "array of texts"
-    INTEGER = "integer"
-    NUMBER = "number"
-    FLAG = "true or false"
-    SCALAR = "text, number, true or false"
-    TABLE = "table"
-    TABLES = "array of tables"
-    LABELS = "table of label = integer"
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    name: str
-    kind: Kind
-    help: str
-    required: bool = False
-    choices: tuple[str, ...] = ()
-    low: int | None = None
-    high: int | None = None
-    """Of a number its largest value, of an array of tables their number."""
-    table: Table | None = None
-    profile: Profile | None = None
-    """Set: the key has a meaning in this profile only."""
-    default: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    name: str
-    """As the docs write it: `[port]`, `[[tool.arg]]`."""
-    help: str
-    keys: tuple[Key, ...]
-
-    def get(self, name: str) -> Key | None:
-        return next((key for key in self.keys if key.name == name), None)
-
-    @property
-    def names(self) -> list[str]:
-        return [key.name for key in self.keys]
 
 
 def _capability_keys() -> tuple[Key, ...]:
@@ -129,7 +87,7 @@ TOOL = Table(
         Key("name", Kind.TEXT, "Last part of the tool's name: 1 to 63 of a-z, 0-9, '_' and '-'.", required=True),
         Key("description", Kind.TEXT, "What it does, for the model that chooses it.", required=True),
         Key("title", Kind.TEXT, "Name for people.", default=""),
-        Key("capability", Kind.TABLE, "Effects, latency and cost. Not stated: mutable and irreversible.", table=CAPABILITY),
+        Key("capability", Kind.TABLE, "Effects, latency and cost. Not stated: mutable and irreversible.", table=CAPABILITY, whole=True),
         replace(_ENCODING, help=_ENCODING.help + " Of arguments and result alike."),
         Key("arg", Kind.TABLES, "Arguments, in the order of the wire.", high=MAX_FIELDS, table=ARGUMENT),
         Key("result", Kind.TABLES, "Results, in the order of the wire.", high=MAX_FIELDS, table=FIELD),

@@ -1,6 +1,6 @@
 """Device maps from TOML: everything that is wrong, with file, line and hint, or a map to rely on.
 
-The only module here that reads files. The steps are `source` (TOML), `structure` (keys), `rules` and `fields`, then `build`.
+The steps are TOML and known keys (`mcpax.documents`), then `rules` and `fields`, then `build`.
 """
 
 from __future__ import annotations
@@ -8,37 +8,35 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcpax.bridge.maps.build import build_map
-from mcpax.bridge.maps.faults import MapError, MapFault, Report
 from mcpax.bridge.maps.keys import DOCUMENT
 from mcpax.bridge.maps.model import DeviceMap, Profile
 from mcpax.bridge.maps.rules import check_document
-from mcpax.bridge.maps.source import parse
-from mcpax.bridge.maps.structure import tidy_table
 from mcpax.bridge.wire.dialect import REGISTRATION_BYTES
 from mcpax.bridge.wire.profile_b import encode_registration
-
-__all__ = ["MapError", "MapFault", "check_map", "check_text", "load_map", "load_text"]
+from mcpax.documents.faults import DocumentError, DocumentFault, Report
+from mcpax.documents.source import parse, read
+from mcpax.documents.structure import tidy_table
 
 
 def load_map(path: Path) -> DeviceMap:
-    """Read a device map; raises `MapError` with every fault."""
-    return load_text(_read(path), str(path))
+    """Read a device map; raises `DocumentError` with every fault."""
+    return load_text(read(path), str(path))
 
 
-def check_map(path: Path) -> list[MapFault]:
+def check_map(path: Path) -> list[DocumentFault]:
     """Every fault of a device map, in the order of the file."""
     try:
         load_map(path)
-    except MapError as error:
+    except DocumentError as error:
         return error.faults
     return []
 
 
-def check_text(text: str, name: str) -> list[MapFault]:
+def check_text(text: str, name: str) -> list[DocumentFault]:
     """As `check_map`, for text from anywhere; `name` stands in for the file."""
     try:
         load_text(text, name)
-    except MapError as error:
+    except DocumentError as error:
         return error.faults
     return []
 
@@ -49,14 +47,14 @@ def load_text(text: str, name: str) -> DeviceMap:
     report = Report(name, source.document, source.lines)
     device = source.document.get("device")
     profile = device.get("profile") if isinstance(device, dict) else None
-    tidy = tidy_table(source.document, DOCUMENT, (), profile if isinstance(profile, str) else None, report)
+    tidy = tidy_table(source.document, DOCUMENT, (), profile if profile in list(Profile) else None, report)
     check_document(tidy, report)
     if report.faults:
-        raise MapError(report.ordered())
+        raise DocumentError(report.ordered())
     built = build_map(tidy)
     _check_registration(built, report)
     if report.faults:
-        raise MapError(report.ordered())
+        raise DocumentError(report.ordered())
     return built
 
 
@@ -65,16 +63,3 @@ def _check_registration(device: DeviceMap, report: Report) -> None:
     if device.profile is Profile.B and (size := len(encode_registration(device))) > REGISTRATION_BYTES:
         hint = "use shorter names for tools and fields, or spread them over two devices"
         report.add(("tool",), f"the board's registration would take {size} bytes, more than {REGISTRATION_BYTES}", hint)
-
-
-def _read(path: Path) -> str:
-    data = b""
-    try:
-        data = path.read_bytes()
-        return data.decode("utf-8")
-    except OSError as error:
-        fault = MapFault(str(path), 1, "", f"cannot be read: {error.strerror or error}", "check the path and its permissions")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        fault = MapFault(str(path), line, "", "not UTF-8 text", "save the file as UTF-8")
-    raise MapError([fault])

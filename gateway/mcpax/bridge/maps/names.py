@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mcpax.bridge.maps.faults import KeyPath, Report, shown
-from mcpax.bridge.maps.structure import Tidy
+from mcpax.documents.faults import KeyPath, Report, shown
+from mcpax.documents.structure import Tidy
 from mcpax.names import InvalidName, check_segment
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcpax.bridge.maps.keys import TABLES, Key, Kind, Table
+from mcpax.bridge.maps.keys import TABLES
+from mcpax.documents.keys import Key, Kind, Table
 
 
 def key_tables() -> str:

@@ -9,14 +9,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from mcpax.bridge.maps.build import build_capability, build_fields
-from mcpax.bridge.maps.faults import KeyPath, Report, nearest, shown
 from mcpax.bridge.maps.fields import check_defaults, check_fields
 from mcpax.bridge.maps.keys import CAPABILITY
 from mcpax.bridge.maps.model import Encoding, FieldType, FrameMap, Profile
 from mcpax.bridge.maps.names import check_names, names_in
 from mcpax.bridge.maps.sizes import STATUS_BYTES, payload_size
-from mcpax.bridge.maps.structure import Tidy
 from mcpax.capability import SEMVER, InvalidCapability
+from mcpax.documents.faults import KeyPath, Report, nearest, shown
+from mcpax.documents.structure import Tidy
 
 TLV_VALUE_BYTES = 255
 """A TLV element states its length in one byte."""

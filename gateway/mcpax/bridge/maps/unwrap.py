@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mcpax.bridge.maps.faults import shown
 from mcpax.bridge.maps.limits import MAX_F32, Unfit, allowed, check_length, scaler, shortest, to_f32, value_range
 from mcpax.bridge.maps.model import Field, FieldType
 from mcpax.bridge.maps.wrap import flag, text
+from mcpax.documents.faults import shown
 
 
 def unwrapper(field: Field) -> Callable[[Any], Any]:

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mcpax.bridge.maps.faults import nearest
 from mcpax.bridge.maps.limits import Unfit, allowed
 from mcpax.bridge.maps.model import Field
 from mcpax.bridge.maps.unwrap import unwrapper
 from mcpax.bridge.maps.wrap import RawValue, wrapper
+from mcpax.documents.faults import nearest
 
 __all__ = ["FieldsCodec", "Problem", "RawValue", "ValueFault", "from_raw", "to_raw"]
 

@@ -10,9 +10,9 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcpax.bridge.maps.faults import shown
 from mcpax.bridge.maps.limits import Unfit, allowed, check_length, to_f32, value_range
 from mcpax.bridge.maps.model import Field, FieldType
+from mcpax.documents.faults import shown
 
 RawValue = bool | int | float | str | bytes
 

@@ -10,7 +10,7 @@ import re
 import tomllib
 from bisect import bisect_right
 
-from mcpax.bridge.maps.faults import KeyPath
+from mcpax.documents.faults import KeyPath
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _KEY_PART = re.compile(r"""[ \t]*([A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')[ \t]*""")

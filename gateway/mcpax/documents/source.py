@@ -1,6 +1,6 @@
-"""From the text of a device map to a TOML document with line numbers, or to every syntax fault in it.
+"""From text to a TOML document with line numbers, or to every syntax fault in it.
 
-Knows TOML and the mistakes people make in it; knows nothing of what a device map may say.
+Knows TOML and the mistakes people make in it; knows nothing of what a document may say.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from mcpax.bridge.maps.faults import KeyPath, MapError, MapFault
-from mcpax.bridge.maps.locate import locate
+from mcpax.documents.faults import DocumentError, DocumentFault, KeyPath
+from mcpax.documents.locate import locate
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _MOST_SYNTAX_FAULTS = 20
@@ -35,20 +36,34 @@ class Source:
     lines: Mapping[KeyPath, int]
 
 
+def read(path: Path) -> str:
+    """The text of a file, or `DocumentError` saying why there is none."""
+    data = b""
+    try:
+        data = path.read_bytes()
+        return data.decode("utf-8")
+    except OSError as error:
+        fault = DocumentFault(str(path), 1, "", f"cannot be read: {error.strerror or error}", "check the path and its permissions")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        fault = DocumentFault(str(path), line, "", "not UTF-8 text", "save the file as UTF-8")
+    raise DocumentError([fault])
+
+
 def parse(text: str, file: str) -> Source:
-    """Read TOML, or raise `MapError` with all its syntax faults."""
+    """Read TOML, or raise `DocumentError` with all its syntax faults."""
     try:
         return Source(tomllib.loads(text), locate(text))
     except RecursionError:
-        raise MapError([MapFault(file, 1, "", "nested too deeply", "a device map needs four levels at most")]) from None
+        raise DocumentError([DocumentFault(file, 1, "", "nested too deeply", "four levels are enough for anything here")]) from None
     except ValueError:
-        raise MapError(_syntax_faults(text, file)) from None
+        raise DocumentError(_syntax_faults(text, file)) from None
 
 
-def _syntax_faults(text: str, file: str) -> list[MapFault]:
+def _syntax_faults(text: str, file: str) -> list[DocumentFault]:
     """tomllib stops at the first fault: note it, take its line out, and look for the next."""
     rows = text.replace("\r\n", "\n").split("\n")
-    faults: list[MapFault] = []
+    faults: list[DocumentFault] = []
     while len(faults) < _MOST_SYNTAX_FAULTS and (message := _fault(rows)):
         place = _PLACE.search(message)
         found = int(place[1]) if place and place[1] else len(rows)
@@ -56,7 +71,7 @@ def _syntax_faults(text: str, file: str) -> list[MapFault]:
         # its first line is the one to mend, and whatever else would be found is only its echo.
         line = next(line for line in range(found, 0, -1) if not _fault(rows[: line - 1]))
         message = _PLACE.sub("", message)
-        faults.append(MapFault(file, line, "", f"not TOML: {message[0].lower()}{message[1:]}", _hint(message, rows[line - 1])))
+        faults.append(DocumentFault(file, line, "", f"not TOML: {message[0].lower()}{message[1:]}", _hint(message, rows[line - 1])))
         if line < found:
             break
         # A header is replaced rather than dropped, or its keys would clash with those of the table before.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpax.bridge.maps.faults import KeyPath
-from mcpax.bridge.maps.locate import locate
+from mcpax.documents.faults import KeyPath
+from mcpax.documents.locate import locate
 
-MAPS = sorted((Path(__file__).parents[3] / "device-maps").glob("*.toml"))
+MAPS = sorted((Path(__file__).parents[2] / "device-maps").glob("*.toml"))
 
 
 def paths(value: Any, here: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

@@ -10,9 +10,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mcpax.bridge.maps.faults import KeyPath, Report, nearest, shown
-from mcpax.bridge.maps.keys import CAPABILITY, Key, Kind, Table
-from mcpax.bridge.maps.model import Profile
+from mcpax.documents.faults import KeyPath, Report, nearest, shown
+from mcpax.documents.keys import Key, Kind, Table
 
 Tidy = dict[str, Any]
 
@@ -25,7 +24,7 @@ def tidy_table(given: Mapping[str, Any], table: Table, path: KeyPath, profile: s
         here = (*path, name)
         if key is None:
             report.add(here, f"unknown key {shown(name)}", nearest(name, table.names))
-        elif key.profile is not None and profile in list(Profile) and key.profile != profile:
+        elif profile is not None and key.profile not in (None, profile):
             report.add(here, f"{name} belongs to profile {key.profile} only", f"remove it: in profile {profile} it means nothing")
         else:
             kept = _tidy_value(value, key, here, profile, report)
@@ -42,8 +41,8 @@ def _tidy_value(value: Any, key: Key, path: KeyPath, profile: str | None, report
     if not _is_kind(value, key.kind):
         report.add(path, f"{key.name} must be {_article(key.kind)}, not {shown(value)}", _expected(key))
         return None
-    if key.table is CAPABILITY:
-        return dict(value)  # judged whole, by `Capability.parse`
+    if key.whole:
+        return dict(value)
     if key.kind is Kind.TABLE and key.table is not None:
         return tidy_table(value, key.table, path, profile, report)
     if key.kind is Kind.TABLES and key.table is not None:

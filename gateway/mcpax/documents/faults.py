@@ -1,4 +1,4 @@
-"""What is wrong in a device map: where it stands, what it is, and how to mend it.
+"""What is wrong in a document: where it stands, what it is, and how to mend it.
 
 A `Report` gathers faults by key path, so that the rules need know nothing of files and lines. Knows no rule itself.
 """
@@ -16,7 +16,7 @@ KeyPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MapFault:
+class DocumentFault:
     file: str
     line: int
     where: str
@@ -28,10 +28,10 @@ class MapFault:
         return ": ".join(part for part in (f"{self.file}:{self.line}", self.where, self.message) if part)
 
 
-class MapError(ValueError):
-    """A map that cannot be used; carries every fault, not only the first."""
+class DocumentError(ValueError):
+    """A document that cannot be used; carries every fault, not only the first."""
 
-    def __init__(self, faults: list[MapFault]) -> None:
+    def __init__(self, faults: list[DocumentFault]) -> None:
         super().__init__("\n".join(f"{fault}\n    {fault.hint}" for fault in faults))
         self.faults = faults
 
@@ -40,7 +40,7 @@ class Report:
     """Gathers the faults of one document."""
 
     def __init__(self, file: str, document: Mapping[str, Any], lines: Mapping[KeyPath, int]) -> None:
-        self.faults: list[MapFault] = []
+        self.faults: list[DocumentFault] = []
         self._paths: set[KeyPath] = set()
         self._file = file
         self._document = document
@@ -49,13 +49,13 @@ class Report:
     def add(self, path: KeyPath, message: str, hint: str) -> None:
         """`path` ends in the key that is at fault; a key that is not there is told by the line of its table."""
         self._paths.add(path)
-        self.faults.append(MapFault(self._file, self._line(path), self._where(path[:-1]), message, hint))
+        self.faults.append(DocumentFault(self._file, self._line(path), self._where(path[:-1]), message, hint))
 
     def clean(self, path: KeyPath) -> bool:
         """Whether no fault was found at this path or below, so that a rule may rely on what stands there."""
         return not any(fault[: len(path)] == path for fault in self._paths)
 
-    def ordered(self) -> list[MapFault]:
+    def ordered(self) -> list[DocumentFault]:
         """In the order of the file, which is how people mend it."""
         return sorted(self.faults, key=lambda fault: fault.line)
 

@@ -78,6 +78,7 @@ class Device:
         self._toolset = toolset
         self._upstream = upstream
         self._counters = counters
+        self._transport = transport
         self._subserver_id = subserver_id
         self._log = structlog.get_logger("mcpax.device").bind(device=binding.segment)
         self._complaints = Complaints(self._log)
@@ -156,6 +157,8 @@ class Device:
     # --- SessionListener
 
     def heard(self) -> None:
+        if self._heartbeat is None:
+            self.problem = "the board answers but does not synchronise (docs/wire-format.md §5)"
         if self._upstream_session is not None and not self.problem:
             self._upstream.heartbeat(self._upstream_session)
 
@@ -235,9 +238,16 @@ class Device:
     def _announce(self) -> None:
         self._announce_timer = None
         if self._registration is None and not self._ended.done():
-            self.problem = "the board answers but does not announce its tools"
+            self.problem = "the board answers but does not announce its tools" + self._refused()
             self._session.ask_to_announce()
             self._ask_again()
+
+    def _refused(self) -> str:
+        """What came instead of something useful."""
+        oversize, senseless = self._transport.counters.oversize, self._counters.refused_messages
+        return (f"; {oversize} frames were larger than {self._transport.limits.max_message} bytes" if oversize else "") + (
+            f"; {senseless} messages made no sense, the log says why" if senseless else ""
+        )
 
     async def _register(self) -> None:
         port = self._binding.map.port

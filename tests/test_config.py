@@ -124,6 +124,13 @@ def test_a_device_without_a_map_is_a_board_that_describes_itself(here: Path, bau
     assert (binding.segment, binding.map.tools, binding.map.port.baud) == ("new", (), expected)
 
 
+@pytest.mark.req("AX-B.2-2")
+def test_the_line_of_a_board_that_describes_itself_has_9600_baud_or_more(here: Path) -> None:
+    entry = '[[device]]\nsegment = "new"\nport = { vid = 1 }\nbaud = '
+    assert load(here, entry + "9600").bindings[0].map.port.baud == 9600
+    assert "4: device 1: baud 9599 is out of bounds / 9600 to 12000000" in faults(here, entry + "9599")[0]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

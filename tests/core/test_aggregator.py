@@ -270,7 +270,7 @@ async def test_draining_lets_running_calls_finish_and_takes_no_new_ones() -> Non
     board.entered.clear()
     running = asyncio.create_task(rig.aggregator.call_tool("edge.env.a", {}))
     await board.entered.wait()
-    closing = asyncio.create_task(rig.aggregator.close(60))
+    closing = asyncio.create_task(rig.aggregator.close(5))
     await asyncio.sleep(0)
     with refused(ErrorKind.SERVER_DRAINING) as caught:
         await rig.aggregator.call_tool("edge.env.a", {})
@@ -279,7 +279,7 @@ async def test_draining_lets_running_calls_finish_and_takes_no_new_ones() -> Non
     board.gate.set()
     result: Json = await running
     assert result["content"] == []
-    await closing
+    await asyncio.wait_for(closing, 1)
     assert board.closed
     assert len(board.calls) == 1
 
@@ -311,7 +311,7 @@ async def test_a_call_that_fails_counts_as_finished() -> None:
     board.failure = Fault(ErrorKind.DEVICE_ERROR, "no")
     with refused(ErrorKind.DEVICE_ERROR):
         await rig.aggregator.call_tool("edge.env.a", {})
-    await asyncio.wait_for(rig.aggregator.close(60), 1)
+    await asyncio.wait_for(rig.aggregator.close(5), 1)
 
 
 def test_a_segment_that_is_none_is_refused() -> None:

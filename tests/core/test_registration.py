@@ -52,7 +52,7 @@ def test_what_may_be_left_out() -> None:
         ("segment", [MISSING, None, 7, "", "A", "a.b", "a b", "x" * 64, "é", "env\n"]),
         ("transport_class", [MISSING, None, 7, "", "UART", "uart-cbor", "x" * 33, "uart\n"]),
         ("version", [MISSING, None, 20260501, "", "1", "2026-5-1", "2026-05-01\n", "٢٠٢٦-٠٥-٠١"]),
-        ("heartbeat_interval_ms", [None, "5000", 5000.0, True, -1, 1, 99, 3_600_001]),
+        ("heartbeat_interval_ms", [None, "5000", 5000.0, True, False, -1, 1, 99, 3_600_001]),
         (
             "authority",
             [7, "", "edge01.example.com", "dns:", "dns:-a.com", "dns:a-.com", "dns:a..b", "dns:a_b", "dns:" + "a" * 64, "dns:a.com\n"],

@@ -265,7 +265,7 @@ async def test_a_subserver_that_does_not_keep_its_deadline_is_given_up(monkeypat
     rig = Rig(session("env", tool("read", capability=Capability.parse({"latency_class": "realtime"}))))
     rig.board().gate.clear()
     with refused(ErrorKind.DEVICE_TIMEOUT) as caught:
-        await rig.call()
+        await asyncio.wait_for(rig.call(), 5)
     assert caught.value.outcome is Outcome.UNKNOWN
     assert "edge.env.read did not answer within 0.002 s (realtime)" in caught.value.message
 

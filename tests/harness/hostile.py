@@ -90,10 +90,6 @@ class Honest:
         except BlockingIOError:
             self._loop.add_writer(self.port, self._writable)
 
-    @property
-    def backlog(self) -> int:
-        return len(self._out)
-
     # --- messages
 
     def start(self) -> None:
@@ -301,12 +297,13 @@ class Flood(Honest):
 
     def start(self) -> None:
         super().start()
-        self._pour()
+        self._loop.add_writer(self.port, self._writable)
 
-    def _pour(self) -> None:
-        if self.backlog < CHUNK:
-            self.send_raw(self.water())
-        self._loop.call_later(0.0005, self._pour)
+    def _writable(self) -> None:
+        if len(self._out) < CHUNK:
+            self._out += self.water()
+        with contextlib.suppress(BlockingIOError):
+            del self._out[: os.write(self.port, self._out)]
 
     def water(self) -> bytes:
         raise NotImplementedError

@@ -178,6 +178,10 @@ def test_the_line_of_a_board_that_describes_itself_has_9600_baud_or_more(here: P
             'gateway.maps = ["maps"]\n[[device]]\nsegment = "env"\nmap = "pump"\nport = { vid = 1 }',
             ["2: segment 'env' is given to 2 devices / give each [[device]] its own segment"],
         ),
+        (
+            'gateway.maps = ["maps"]\n[[device]]\nsegment = "a"\nmap = "pump"\nport = { vid = 1 }\nbaud = 9600',
+            ["6: device 1: baud is the map's to say / put it into the [port] table"],
+        ),
         # several at once, in the order of the file
         (
             '[gateway]\nsegment = ""\nlisten = ":1"\n[budget]\nx = 1',

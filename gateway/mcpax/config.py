@@ -249,6 +249,8 @@ class _Reader:
         where: KeyPath = ("device", index)
         segment = self._segment(entry["segment"], (*where, "segment")) if "segment" in entry else INVALID_SEGMENT
         name = entry.get("map")
+        if name is not None and "baud" in entry:
+            self._report.add((*where, "baud"), "baud is the map's to say where there is one", "put it into the [port] table of the map")
         if name is None:
             device: DeviceMap | None = DeviceMap(segment, Profile.B, "0.0.0", port=PortMap(baud=entry.get("baud", PortMap().baud)))
         else:

@@ -304,6 +304,23 @@ async def test_draining_does_not_wait_longer_than_it_may_and_one_bad_close_spoil
     running.cancel()
 
 
+async def test_a_subserver_that_never_closes_does_not_keep_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpax.core.aggregator.CLOSE_TIMEOUT_S", 0.01)
+    rig = Rig()
+    board = Board(tool("a"))
+    await rig.add("env", board)
+    forever = asyncio.Event()
+    board.close = forever.wait  # type: ignore[method-assign,assignment]
+    await asyncio.wait_for(rig.aggregator.close(0), 5)
+
+
+async def test_nobody_registers_while_draining() -> None:
+    rig = Rig()
+    await rig.aggregator.close(0)
+    with refused(ErrorKind.SERVER_DRAINING):
+        await rig.add("env", Board(tool("a")))
+
+
 async def test_a_call_that_fails_counts_as_finished() -> None:
     rig = Rig()
     board = Board(tool("a"))

@@ -47,6 +47,18 @@ async def test_everybody_hears_everything_in_order() -> None:
     assert [ear.heard for ear in ears] == [sent, sent]
 
 
+async def test_one_listeners_bug_keeps_nobody_else_from_hearing() -> None:
+    notifier = Notifier()
+
+    def stumble(_: Notification) -> None:
+        raise RuntimeError("bug")
+
+    notifier.subscribe(stumble)
+    ear = Ear(notifier)
+    notifier.publish(LIST_CHANGED)
+    assert ear.heard == [LIST_CHANGED]
+
+
 async def test_who_unsubscribes_hears_no_more_even_while_being_told() -> None:
     notifier = Notifier()
     first = Ear(notifier)

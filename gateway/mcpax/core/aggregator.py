@@ -31,6 +31,8 @@ LIST_TTL_S = 60.0
 RELIST_TIMEOUT_S = 2.0
 """A subserver that takes longer to list its tools keeps the ones it had."""
 IDLE_SWEEP_S = 1.0
+CLOSE_TIMEOUT_S = 2.0
+"""A subserver that does not close in this time is left behind: stopping must not depend on any one of them."""
 
 
 class Aggregator:
@@ -61,6 +63,7 @@ class Aggregator:
         self._idle.set()
 
     async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse:
+        self._check_open()
         return await self.registry.register(request, subserver)
 
     def heartbeat(self, session_id: str) -> None:
@@ -82,8 +85,7 @@ class Aggregator:
         meta: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Json:
-        if self._draining:
-            raise Fault(ErrorKind.SERVER_DRAINING, "The gateway is shutting down.", outcome=Outcome.NOT_EXECUTED, retry_after_ms=5000)
+        self._check_open()
         self._in_flight += 1
         self._idle.clear()
         try:
@@ -133,4 +135,10 @@ class Aggregator:
         for session in sessions:
             self.registry.deregister(session.id)
         self.notifier.close()
-        await asyncio.gather(*(session.subserver.close() for session in sessions), return_exceptions=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await asyncio.gather(*(session.subserver.close() for session in sessions), return_exceptions=True)
+
+    def _check_open(self) -> None:
+        if self._draining:
+            raise Fault(ErrorKind.SERVER_DRAINING, "The gateway is shutting down.", outcome=Outcome.NOT_EXECUTED, retry_after_ms=5000)

@@ -8,7 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import structlog
+
 from mcpax.core.subserver import Notification
+
+log = structlog.get_logger("mcpax.notify")
 
 COALESCE_S = 0.05
 """Changes closer together than this are told once: a board that flaps must not cause a storm."""
@@ -34,7 +38,10 @@ class Notifier:
 
     def publish(self, notification: Notification) -> None:
         for listener in tuple(self._listeners):
-            listener(notification)
+            try:
+                listener(notification)
+            except Exception:  # one listener's bug must not keep the others from hearing
+                log.exception("listener_failed", method=notification.method)
 
     def _flush(self) -> None:
         self._pending = None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import structlog
 
+from mcpax.bridge.complaints import Complaints
 from mcpax.bridge.device import Binding, Upstream
 from mcpax.bridge.frames import Json
 from mcpax.bridge.ports import BY_ID_DIR, Port, matches, scan
@@ -37,6 +38,7 @@ class Bridge:
         self._slots = {binding.segment: Slot(binding, upstream, identify) for binding in bindings}
         self._by_id_dirs = tuple(by_id_dirs)
         self._globs = sorted({binding.match.glob for binding in bindings if binding.match.glob})
+        self._complaints = Complaints(log)
         self._ambiguous: set[str] = set()
         self._settled = False
 
@@ -50,12 +52,19 @@ class Bridge:
         try:
             while True:
                 if not all(slot.busy for slot in self._slots.values()):
-                    ports = await asyncio.to_thread(scan, self._by_id_dirs, self._globs)
-                    self._assign(ports)
+                    await self._look()
                 self._settled = True
                 await asyncio.sleep(SCAN_EVERY_S)
         finally:
             await asyncio.gather(*(slot.close() for slot in self._slots.values()))
+
+    async def _look(self) -> None:
+        try:
+            ports = await asyncio.to_thread(scan, self._by_id_dirs, self._globs)
+        except Exception as error:  # sysfs changes while it is read; whatever it was, the next look may do better
+            self._complaints.warn("scan_failed", reason=repr(error))
+            return
+        self._assign(ports)
 
     def _assign(self, ports: list[Port]) -> None:
         held = {slot.device_path for slot in self._slots.values()}

@@ -122,6 +122,11 @@ class Device:
         return self._upstream_session is not None and not self.problem
 
     @property
+    def came_online(self) -> bool:
+        """It was taken in at some time, whatever became of it."""
+        return self._upstream_session is not None
+
+    @property
     def boot_id(self) -> int:
         return self._session.boot_id
 

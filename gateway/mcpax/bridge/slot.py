@@ -24,6 +24,8 @@ from mcpax.bridge.wire.dialect import dialect_for
 
 FIRST_BACKOFF_S = 0.25
 MAX_BACKOFF_S = 5.0
+MAX_BACKOFF_ONLINE_S = 1.0
+"""The same for a board that was online: a loose plug, not a wrong port. It is to be back within two seconds of its port."""
 STABLE_S = 10.0
 """A board that was served for this long starts over without back-off."""
 
@@ -95,11 +97,13 @@ class Slot:
             self._log.exception("slot_failed", port=port.path)
             self._problem = f"internal error: {error!r}"
         finally:
+            came_online = self._device is not None and self._device.came_online
             self._device = self._transport = None
             if loop.time() - started > STABLE_S:
                 self._backoff_s = FIRST_BACKOFF_S
-            self._not_before = loop.time() + self._backoff_s * random.uniform(0.8, 1.2)
-            self._backoff_s = min(2 * self._backoff_s, MAX_BACKOFF_S)
+            limit_s = MAX_BACKOFF_ONLINE_S if came_online else MAX_BACKOFF_S
+            self._not_before = loop.time() + min(self._backoff_s, limit_s) * random.uniform(0.8, 1.2)
+            self._backoff_s = min(2 * self._backoff_s, limit_s)
 
     async def _serve_board(self, port: Port) -> str:
         settings = self.binding.map.port
@@ -173,7 +177,7 @@ def _plugged(port: Port) -> str:
         status = os.stat(port.device)
     except OSError:
         return ""
-    return f"{port.device}:{status.st_ino}:{status.st_ctime_ns if not port.device.startswith('/dev/pts/') else 0}"
+    return f"{port.device}:{status.st_ino}:{status.st_ctime_ns}"  # reading and writing a port touches its other times only
 
 
 def _framing(transport: UartTransport | None) -> Json:

@@ -136,7 +136,8 @@ class UartTransport(asyncio.Protocol):
             # Without this, closing waits for unsent bytes to drain, and with it the whole event loop.
             with contextlib.suppress(OSError, termios.error, AttributeError):
                 self._port.serial.reset_output_buffer()
-            self._port.abort()
+            if not self._port.is_closing():  # pyserial-asyncio would close twice, and trip over what is no longer there
+                self._port.abort()
 
     # --- asyncio.Protocol
 

@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import os
 import pty
+import sys
 import termios
 import time
 import tty
@@ -147,6 +148,19 @@ async def test_a_closed_port_can_be_taken_again_at_once(ends: Ends) -> None:
         transport.close()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
+
+
+async def test_a_closed_port_is_open_to_other_users_too(ends: Ends) -> None:
+    """Root, and so a test run by root, is let in regardless: look at the flag itself."""
+    transport = await open_uart(ends.path, 115200, CobsFraming(), 64)
+    assert is_exclusive(ends.slave)
+    transport.close()
+    assert not is_exclusive(ends.slave)
+
+
+def is_exclusive(descriptor: int) -> bool:
+    get_exclusive = 0x80045440  # TIOCGEXCL, which termios does not name
+    return bool(int.from_bytes(fcntl.ioctl(descriptor, get_exclusive, bytes(4)), sys.byteorder))
 
 
 async def test_closing_does_not_drop_dtr(ends: Ends) -> None:

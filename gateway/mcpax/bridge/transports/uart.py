@@ -133,9 +133,11 @@ class UartTransport(asyncio.Protocol):
         if self._silence is not None:
             self._silence.cancel()
         if self._port is not None:
-            # Without this, closing waits for unsent bytes to drain, and with it the whole event loop.
             with contextlib.suppress(OSError, termios.error, AttributeError):
+                # Closing would wait for unsent bytes to drain, and with it the whole event loop.
                 self._port.serial.reset_output_buffer()
+                # A pty that its other end keeps open stays exclusive, to nobody, until somebody says so.
+                fcntl.ioctl(self._port.serial.fileno(), termios.TIOCNXCL)
             if not self._port.is_closing():  # pyserial-asyncio would close twice, and trip over what is no longer there
                 self._port.abort()
 

@@ -215,6 +215,9 @@ make_venv() {
 build_boards() {
   local make=(make --no-print-directory --silent -C "$ROOT/firmware" virtual)
   "${make[@]}" --question &>/dev/null && return
+  if [[ -e $ROOT/build && ! -w $ROOT/build ]]; then
+    die "cannot write to $ROOT/build: another user made it" "sudo chown -R $(id -un) '$ROOT'"
+  fi
   say "building the virtual boards"
   "${make[@]}" >&2 || die "the virtual boards did not build: the compiler's message is above"
 }

@@ -442,6 +442,19 @@ def test_what_may_have_run_before_a_restart_is_never_not_executed(ready: MakeBen
     assert bench.runs_of(7) == [1]
 
 
+@PROFILES
+def test_a_refusal_of_one_of_several_copies_is_unknown(ready: MakeBench, profile: Profile) -> None:
+    """A copy damaged unseen is refused, and the next one runs: only together do they tell."""
+    bench = ready(profile)
+    bench.answers[8] = Answer(Status.BAD_ARGUMENTS)
+    assert bench.wait(bench.call(8)).outcome is Outcome.NOT_EXECUTED, "the only copy was refused"
+    bench.answers[9] = Answer(Status.BAD_ARGUMENTS)
+    bench.transport.to_gateway.fates.append(Fate.DROP)
+    refused = bench.wait(bench.call(9))
+    assert refused.outcome is Outcome.UNKNOWN
+    assert "bad_arguments" in fault_of(refused).message
+
+
 def test_a_new_boot_id_ends_outstanding_calls(ready: MakeBench) -> None:
     bench = ready(Profile.A)
     bench.answers[7] = Answer(takes_s=1.0)

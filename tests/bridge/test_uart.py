@@ -20,7 +20,16 @@ import pytest
 import serial
 
 from mcpax.bridge.maps.model import Crc
-from mcpax.bridge.transports.uart import FLOOD_BURST_BYTES, MAX_UNSENT_BYTES, PortError, UartTransport, _open, explain_open_error, open_uart
+from mcpax.bridge.transports.uart import (
+    BREAK_OFF,
+    FLOOD_BURST_BYTES,
+    MAX_UNSENT_BYTES,
+    PortError,
+    UartTransport,
+    _open,
+    explain_open_error,
+    open_uart,
+)
 from mcpax.bridge.wire.framing import CobsFraming, Framing, SofFraming
 
 DEADLINE_S = 5.0
@@ -109,11 +118,22 @@ async def test_messages_go_both_ways(ends: Ends, framing: Framing) -> None:
 
 
 @FRAMINGS
-async def test_a_copy_begins_with_a_zero_that_ends_whatever_was_before(ends: Ends, framing: Framing) -> None:
-    transport = await opened(ends, framing, Heard())
-    transport.send(MESSAGE, again=True)
+def test_a_copy_breaks_off_a_frame_whose_end_was_damaged(framing: Framing) -> None:
+    """Whatever its last byte became, the damaged frame is never taken for a longer one, and the copy gets through."""
     frame = framing.encode(MESSAGE)
-    assert await read_all(ends.board, len(frame) + 1) == b"\0" + frame
+    for damage in set(range(256)) - {frame[-1]}:
+        decoder = framing.decoder(256)
+        found = decoder.feed(frame[:-1] + bytes((damage,))) + decoder.silence() + decoder.feed(BREAK_OFF + frame)
+        assert found == [MESSAGE], f"last byte {damage:#04x}"
+
+
+@FRAMINGS
+async def test_only_a_copy_begins_with_a_break_off(ends: Ends, framing: Framing) -> None:
+    transport = await opened(ends, framing, Heard())
+    transport.send(MESSAGE)
+    transport.send(MESSAGE, again=True)
+    expected = framing.encode(MESSAGE) + BREAK_OFF + framing.encode(MESSAGE)
+    assert await read_all(ends.board, len(expected)) == expected
     transport.close()
 
 

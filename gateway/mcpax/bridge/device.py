@@ -211,16 +211,22 @@ class Device:
             return
         difference = self._difference()
         if difference:
-            self.problem = f"{MISFIT}: {'; '.join(difference)}"
-            self._log.error("map_mismatch", difference=difference, hint="Rebuild the firmware from this map, or correct the map.")
-            if self._upstream_session is not None:
-                self._upstream.degrade(self._upstream_session, "map_mismatch")
+            self._mismatched(difference)
             return
         if self._upstream_session is None and (self._registering is None or self._registering.done()):
             self._registering = asyncio.create_task(self._register())
         elif self._upstream_session is not None and self.problem:
             self.problem = ""
             self._upstream.heartbeat(self._upstream_session)
+
+    def _mismatched(self, difference: list[str]) -> None:
+        problem = "the firmware does not fit the device map: " + "; ".join(difference)
+        if problem == self.problem:
+            return  # said before; a board may announce itself as often as it likes
+        self.problem = problem
+        self._log.error("map_mismatch", difference=difference, hint="Rebuild the firmware from this map, or correct the map.")
+        if self._upstream_session is not None:
+            self._upstream.degrade(self._upstream_session, "map_mismatch")
 
     def _difference(self) -> list[str]:
         device = self._binding.map

@@ -22,7 +22,7 @@ from mcpax.bridge.maps.model import ToolMap
 from mcpax.bridge.timing import RoundTripEstimator
 from mcpax.bridge.transport import Transport
 from mcpax.bridge.wire.dialect import Dialect
-from mcpax.bridge.wire.messages import Event, Heartbeat, Message, Registration, Response, Status, WireError, outcome_of
+from mcpax.bridge.wire.messages import Event, Heartbeat, Message, Registration, Response, Status, WireError, outcome_of, status_name
 from mcpax.errors import ErrorKind, Fault, Outcome
 
 MAX_QUEUE = 64
@@ -34,6 +34,7 @@ OPEN_PATIENCE_S = 3.0
 OPEN_BEAT_S = 0.25
 RESTART_PAUSE_S = 0.02
 """Between two attempts to synchronise, so that a board that does nothing but restart costs next to nothing."""
+REFUSALS = frozenset({Status.UNKNOWN_TOOL, Status.BAD_ARGUMENTS, Status.OUT_OF_RANGE})
 SEQUENCES = 256
 ADOPTION_STRIDE = 16
 """Sequences to skip when taking over a board that was synchronised before: copies of an earlier owner's last calls may still come."""
@@ -298,6 +299,9 @@ class StubSession:
             pending.answer.set_exception(_BoardRestarted(cannot_have_run=pending.sent == 1))
             self._restarted("unsynchronised")
             return
+        if response.status in REFUSALS and pending.sent > 1:
+            pending.answer.set_exception(_copy_refused(response.status))
+            return
         if pending.sent == 1:
             elapsed = self._loop.time() - pending.first_sent
             self._counters.round_trips_s.append(elapsed)
@@ -412,6 +416,16 @@ def _restarted_during_call() -> Fault:
         "The board restarted during the call.",
         hint="It may have run before the restart. Read the state back before trying again.",
         outcome=Outcome.UNKNOWN,
+    )
+
+
+def _copy_refused(status: int) -> Fault:
+    return Fault(
+        ErrorKind.DEVICE_ERROR,
+        f"The board refused one of several copies of the call ({status_name(status)}): the line damaged it, or the firmware does not fit.",
+        hint="Another copy may have run. Read the state back before trying again.",
+        outcome=Outcome.UNKNOWN,
+        details={"status": status},
     )
 
 

@@ -26,6 +26,9 @@ MAX_UNSENT_BYTES = 4096
 SILENCE_BYTES = 20
 MIN_SILENCE_S = 0.02
 """A frame that is begun and then interrupted for longer than this is given up (docs/wire-format.md §1.1)."""
+BREAK_OFF = b"\xff\0"
+"""Before a copy: ends whatever damaged the first (docs/wire-format.md §1.2). To Profile A it is noise. A zero alone would not do: a
+delimiter damaged to 01 stands for one more zero byte, and CRC-16 cannot see zeros behind itself."""
 FLOOD_FACTOR = 16
 """How many times faster than its baud rate a port may deliver for long; USB ports ignore the baud rate, but not by this much."""
 FLOOD_BURST_BYTES = 65536
@@ -122,8 +125,7 @@ class UartTransport(asyncio.Protocol):
     def send(self, message: bytes, *, again: bool = False) -> bool:
         if self._closed or self._port is None or self._port.get_write_buffer_size() > MAX_UNSENT_BYTES:
             return False
-        # The zero in front ends whatever damaged the first copy (docs/wire-format.md §1.2); to Profile A it is noise.
-        self._port.write((b"\0" if again else b"") + self._framing.encode(message))
+        self._port.write((BREAK_OFF if again else b"") + self._framing.encode(message))
         return True
 
     def close(self) -> None:

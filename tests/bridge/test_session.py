@@ -324,7 +324,6 @@ class SessionMachine(RuleBasedStateMachine):
         bench.close()
 
 
-@pytest.mark.req("AX-B.4-1")
 def test_no_call_runs_twice_and_every_outcome_is_true() -> None:
     run_state_machine_as_test(
         SessionMachine,

@@ -162,7 +162,7 @@ async def read_counter(each: Rig, aggregator: Aggregator) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.req("AX-B.4-1", "AX-8.1-1")
+@pytest.mark.req("AX-8.1-1")
 async def test_no_call_runs_twice_over_a_lossy_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with rig(PULSE, tmp_path, SEED) as pulses, rig(DOSE, tmp_path, SEED + 1) as doses:
         rigs = [pulses, doses]
@@ -208,7 +208,6 @@ async def test_no_call_runs_twice_over_a_lossy_line(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.slow
-@pytest.mark.req("AX-B.4-1")
 async def test_outcomes_stay_true_when_boards_restart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with rig(PULSE, tmp_path, SEED + 2) as pulses, rig(DOSE, tmp_path, SEED + 3) as doses:
         rigs = [pulses, doses]

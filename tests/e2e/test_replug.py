@@ -80,7 +80,7 @@ class Load:
         await asyncio.gather(self._task, return_exceptions=True)
 
 
-@pytest.mark.req("AX-13.2-1", "AX-B.3-1")
+@pytest.mark.req("AX-13.2-1")
 @pytest.mark.parametrize("pulled", BOARDS)
 async def test_one_of_three_is_unplugged_and_comes_back_by_itself(pulled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     boards = {name: VirtualBoard(name, tmp_path) for name in BOARDS}

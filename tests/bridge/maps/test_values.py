@@ -139,7 +139,20 @@ def test_too_few_and_too_many_values_are_refused() -> None:
 def test_scaled_values_have_the_decimals_of_their_scale() -> None:
     assert from_raw([TEMPERATURE], [2137]) == {"temperature": 21.37}
     assert [from_raw([Field("x", FieldType.U32, scale=0.1)], [raw])["x"] for raw in (3, 7, 4294967295)] == [0.3, 0.7, 429496729.5]
-    assert to_raw([TEMPERATURE], {"temperature": 21.374}) == [2137]
+
+
+def test_a_value_between_two_steps_is_refused_with_both_and_never_rounded() -> None:
+    half = Field("amount", FieldType.U8, scale=0.5, unit="ml", max=20)
+    assert refusal([half], {"amount": 0.1}) == "amount: 0.1 is between two steps of 0.5; nearest: 0 and 0.5 ml"
+    assert "nearest: 21.37 and 21.38 °C" in refusal([TEMPERATURE], {"temperature": 21.374})
+    assert "nearest: -0.01 and 0 °C" in refusal([TEMPERATURE], {"temperature": -0.004})
+    assert to_raw([half], {"amount": 19.5}) == [39]
+
+
+def test_binary_fractions_are_no_fault_of_the_caller() -> None:
+    tenth = Field("x", FieldType.U32, scale=0.1)
+    for value in (0.3, 0.1 + 0.2, 0.7, 429496729.5, 123456789.1):
+        assert to_raw([tenth], {"x": value}) == [round(value * 10)]
 
 
 def test_f32_is_shown_as_short_as_it_can_be() -> None:
@@ -183,7 +196,8 @@ def near(field: Field) -> st.SearchStrategy[Any]:
         return st.booleans()
     low, high = value_range(field)
     edges = [low, high, low - field.scale, high + field.scale, math.nextafter(low, -math.inf), math.nextafter(high, math.inf)]
-    return st.sampled_from(edges) | st.floats(low, high) | st.integers(math.ceil(low) - 2, max(math.ceil(low) - 2, math.floor(high) + 2))
+    steps = st.integers(*(field.raw_range or (0, 0))).map(lambda raw: raw * field.scale)
+    return st.sampled_from(edges) | steps | st.floats(low, high) | st.integers(math.ceil(low) - 2, max(math.ceil(low) - 2, math.floor(high) + 2))
 
 
 anything: st.SearchStrategy[Any] = (
@@ -211,6 +225,10 @@ def beyond_schema(field: Field, value: Any) -> bool:
         return "\0" in value or len(value.encode("utf-8", "surrogatepass")) > (field.max_len or 0)
     if field.type is FieldType.BYTES and isinstance(value, str):
         return value.endswith("\n") or len(base64.b64decode(value)) != len(base64.b64decode(value)[: field.max_len]) or field.exact_len
+    if field.scaled and field.enum is None and isinstance(value, int | float):
+        # In exact fractions: is it plainly between two steps?
+        off = abs(Decimal(value) / Decimal(repr(field.scale)) % 1)
+        return min(off, 1 - off) > Decimal("1e-6")
     return False
 
 
@@ -251,7 +269,7 @@ def test_what_a_caller_gives_comes_back_and_fits_the_output_schema(data: st.Data
     jsonschema.Draft202012Validator(output_schema([field])).validate(shown)
     assert codec.to_raw(shown) == raw
     if field.scaled:
-        assert abs(shown["x"] - value) <= field.scale / 2 * (1 + 1e-6)
+        assert abs(shown["x"] - value) <= field.scale * 2e-5, "what the board gets is what was asked for"
 
 
 @given(st.data())

@@ -38,7 +38,7 @@ _CAPABILITY_HELP = {
     "latency_class": "How long a call may take: realtime 0.5 s, fast 5 s, standard 30 s, slow 2 min, batch as the caller says.",
     "consistency": "Whether a read sees the last write: strong, eventual or best_effort.",
     "mutable": "Whether a call changes anything in the world. Not stated means true.",
-    "reversible": "Whether the change can be undone by another call. Not stated means false, and such a call can be held for an operator.",
+    "reversible": "Whether the change can be undone by another call. Not stated means false.",
     "idempotent": "Whether a second identical call changes nothing more; only then may it be tried again when its outcome is unknown.",
     "auth_scope": "What a caller needs: read, write or admin. Not stated: write if mutable, else read.",
     "cost_class": "What a call costs: free, metered or expensive.",

@@ -18,7 +18,7 @@ ASSUMED_MAX_LEN = 32
 _Fields = tuple[tuple[str, FieldType], ...]
 
 _CAPABILITY = """\
-# No capability yet, on purpose: unannotated means mutable and irreversible, so calls can be held for an operator.
+# No capability yet, on purpose: unannotated means mutable and irreversible, and clients are told so.
 # Say what is true, for example for a tool that only reads:
 # capability = { latency_class = "fast", mutable = false, reversible = true, idempotent = true }"""
 

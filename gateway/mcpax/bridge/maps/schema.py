@@ -1,7 +1,8 @@
 """JSON Schema of a tool's arguments and results, as MCP clients see them.
 
 Says what can be said in JSON Schema 2020-12; the judge of values is `values`. Beyond it go only the length of text in bytes
-(a schema counts characters), the exact length of base64 data, and the zero character. Knows nothing of MCP or of tools.
+(a schema counts characters), the exact length of base64 data, the zero character, and steps: `multipleOf` would refuse 0.3 with steps
+of 0.1, which validators compute in binary fractions, so steps are told in the description. Knows nothing of MCP or of tools.
 """
 
 from __future__ import annotations

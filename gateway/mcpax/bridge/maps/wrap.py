@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mcpax.bridge.maps.limits import Unfit, allowed, check_length, to_f32, value_range
+from mcpax.bridge.maps.limits import Unfit, allowed, check_length, scaler, to_f32, value_range
 from mcpax.bridge.maps.model import Field, FieldType
 from mcpax.documents.faults import shown
 
 RawValue = bool | int | float | str | bytes
+
+STEP_SLACK = 1e-5
+"""Part of a step that is forgiven: 0.3 / 0.1 is 2.9999999999999996, and the quotient of a u32 is off by up to a millionth."""
 
 
 def wrapper(field: Field) -> Callable[[Any], RawValue]:
@@ -73,11 +77,16 @@ def _in_range(field: Field) -> Callable[[Any], float]:
 
 
 def _number_to_steps(field: Field) -> Callable[[Any], int]:
-    check, scale = _in_range(field), field.scale
-    low, high = field.raw_range or (0, 0)
+    """A value between two steps is refused, not rounded: nobody asked for the other value, and the call may be irreversible."""
+    check, scale, present = _in_range(field), field.scale, scaler(field.scale)
 
     def convert(value: Any) -> int:
-        return min(max(round(check(value) / scale), low), high)
+        steps = check(value) / scale
+        nearest = round(steps)
+        if abs(steps - nearest) > STEP_SLACK:
+            below, above = present(math.floor(steps)), present(math.ceil(steps))
+            raise Unfit(f"{shown(value)} is between two steps of {scale:g}; nearest: {below:.10g} and {above:.10g} {field.unit}".rstrip())
+        return nearest
 
     return convert
 

@@ -197,7 +197,12 @@ def near(field: Field) -> st.SearchStrategy[Any]:
     low, high = value_range(field)
     edges = [low, high, low - field.scale, high + field.scale, math.nextafter(low, -math.inf), math.nextafter(high, math.inf)]
     steps = st.integers(*(field.raw_range or (0, 0))).map(lambda raw: raw * field.scale)
-    return st.sampled_from(edges) | steps | st.floats(low, high) | st.integers(math.ceil(low) - 2, max(math.ceil(low) - 2, math.floor(high) + 2))
+    return (
+        st.sampled_from(edges)
+        | steps
+        | st.floats(low, high)
+        | st.integers(math.ceil(low) - 2, max(math.ceil(low) - 2, math.floor(high) + 2))
+    )
 
 
 anything: st.SearchStrategy[Any] = (

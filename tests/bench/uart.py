@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import socket
 import statistics
 import sys
 import time
@@ -64,12 +65,14 @@ async def gateway() -> AsyncIterator[str]:
 
 
 class Connection:
-    """One kept-alive HTTP connection that does nothing but call tools."""
+    """One kept-alive HTTP connection that does nothing but call tools, on a plain socket: the client's own time must not count."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-        self._reader, self._writer, self._host = reader, writer, host
+    def __init__(self, host: str, port: int) -> None:
+        self._host = f"{host}:{port}"
+        self._socket = socket.create_connection((host, port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def request(self, name: str, arguments: dict[str, Any]) -> bytes:
         body = json.dumps(
             {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments, "_meta": META}}
         ).encode()
@@ -78,22 +81,31 @@ class Connection:
             f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {REVISION}\r\n"
             f"Mcp-Method: tools/call\r\nMcp-Name: {name}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
-        self._writer.write(head.encode() + body)
-        headers = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(headers.partition(b"content-length:")[2].partition(b"\r\n")[0])
-        answer = json.loads(await self._reader.readexactly(length))
-        if "result" not in answer or answer["result"].get("isError"):
-            raise SystemExit(f"{name} failed: {answer}")
-        result: dict[str, Any] = answer["result"]
-        return result
+        return head.encode() + body
+
+    def exchange(self, request: bytes) -> bytes:
+        """The body of the answer."""
+        self._socket.sendall(request)
+        answer = b""
+        while True:
+            answer += self._socket.recv(65536)
+            head, found, body = answer.partition(b"\r\n\r\n")
+            if found and len(body) >= int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]):
+                return body
 
 
-async def wire_bytes(url: str, connection: Connection, device: str, name: str, arguments: dict[str, Any]) -> tuple[int, int]:
+def check(name: str, answer: bytes) -> None:
+    decoded = json.loads(answer)
+    if "result" not in decoded or decoded["result"].get("isError"):
+        raise SystemExit(f"{name} failed: {decoded}")
+
+
+async def wire_bytes(url: str, connection: Connection, device: str, request: bytes) -> tuple[int, int]:
     """What one call puts on the wire, there and back, as seen by the gateway's own sniffer."""
     framing = dialect_for(load_map(ROOT / "device-maps" / f"{device}.toml")).framing
     sizes: dict[str, int] = {}
     async with httpx.AsyncClient() as client, client.stream("GET", f"{url}/admin/frames", params={"device": device}) as frames:
-        call = asyncio.create_task(connection.call(name, arguments))
+        call = asyncio.create_task(asyncio.to_thread(connection.exchange, request))
         async for line in frames.aiter_lines():
             frame = json.loads(line)
             if frame["kind"] in ("call", "response"):
@@ -106,18 +118,21 @@ async def wire_bytes(url: str, connection: Connection, device: str, name: str, a
 
 async def measure(url: str, calls: int) -> list[dict[str, Any]]:
     parts = urlsplit(url)
-    connection = Connection(*await asyncio.open_connection(parts.hostname, parts.port), parts.netloc)
+    connection = Connection(parts.hostname or "", parts.port or 0)
     rows = []
     for device, tool, arguments in SUBJECTS:
         name = f"edge__{device}__{tool}"
-        there, back = await wire_bytes(url, connection, device, name, arguments)
+        request = connection.request(name, arguments)
+        there, back = await wire_bytes(url, connection, device, request)
         wire_ms = (there + back) * BITS_PER_BYTE / BAUD * 1000
         taken: list[float] = []
         for number in range(WARM_UP_CALLS + calls):
             started = time.perf_counter()
-            await connection.call(name, arguments)
+            answer = connection.exchange(request)
+            elapsed = time.perf_counter() - started
+            check(name, answer)
             if number >= WARM_UP_CALLS:
-                taken.append((time.perf_counter() - started) * 1000)
+                taken.append(elapsed * 1000)
         taken.sort()
         allowed_ms = ALLOWED_FACTOR * wire_ms + ALLOWED_EXTRA_MS
         p50 = statistics.median(taken)

@@ -9,7 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ SYSTEM_STATE_DIR = "/var/lib/mcpax"
 DEFAULT_LISTEN = "127.0.0.1:8720"
 MAX_TOKEN_CHARS = 4096
 MIN_TOKEN_CHARS = 16
+MAKE_TOKEN = r"head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"
 _TOKEN = re.compile(rf"[!-~]{{{MIN_TOKEN_CHARS},{MAX_TOKEN_CHARS}}}")
 INVALID_SEGMENT = "?"
 """Stands for one that was reported, so that the rest can be looked at too."""
@@ -86,6 +87,8 @@ DOCUMENT = Table(
         Key("device", Kind.TABLES, DEVICE.help, high=256, table=DEVICE),
     ),
 )
+TABLES = (GATEWAY, BUDGET, DEVICE, replace(MATCH, name="device.port"))
+"""Every table, in the order in which people meet them."""
 
 
 class ConfigError(Exception):
@@ -203,7 +206,7 @@ class _Reader:
             self._report.add(where, f"{file} cannot be read: {error}", "the gateway's user must be able to read it")
             return None
         if not _TOKEN.fullmatch(token):
-            hint = f"one line of {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS} characters: openssl rand -hex 32"
+            hint = f"one line of {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS} characters, as made by: {MAKE_TOKEN} FILE"
             self._report.add(where, f"{file} does not hold a usable token", hint)
             return None
         return token

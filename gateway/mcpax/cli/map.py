@@ -13,13 +13,14 @@ from typing import Any
 import click
 
 from mcpax.bridge.maps.editor_schema import editor_schema
+from mcpax.bridge.maps.keys import TABLES
 from mcpax.bridge.maps.limits import allowed
 from mcpax.bridge.maps.load import load_map, load_text
 from mcpax.bridge.maps.model import DeviceMap, Field
-from mcpax.bridge.maps.reference import key_tables
 from mcpax.bridge.maps.schema import input_schema, output_schema
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json, print_table
 from mcpax.documents.faults import DocumentError, DocumentFault
+from mcpax.documents.reference import key_tables
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUT = click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
@@ -74,7 +75,7 @@ def schema(output: Path | None) -> None:
 @command.command()
 def keys() -> None:
     """Print every key that a device map may hold, as Markdown."""
-    click.echo(key_tables(), nl=False)
+    click.echo(key_tables(TABLES), nl=False)
 
 
 @command.command()

@@ -1,13 +1,14 @@
-"""The keys of a device map as Markdown tables, for `docs/device-maps.md` and the terminal. Made from `keys`; adds no fact."""
+"""Known keys as Markdown tables, for the pages in `docs` and the terminal. Adds no fact, and knows no key itself."""
 
 from __future__ import annotations
 
-from mcpax.bridge.maps.keys import TABLES
+from collections.abc import Iterable
+
 from mcpax.documents.keys import Key, Kind, Table
 
 
-def key_tables() -> str:
-    return "\n".join(_table(table) for table in TABLES)
+def key_tables(tables: Iterable[Table]) -> str:
+    return "\n".join(map(_table, tables))
 
 
 def _table(table: Table) -> str:

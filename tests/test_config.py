@@ -71,6 +71,12 @@ def test_an_empty_file_is_a_gateway_with_all_defaults(here: Path) -> None:
     )
 
 
+def test_a_map_that_nothing_binds_to_a_port_is_told(here: Path) -> None:
+    assert load(here, '[gateway]\nmaps = ["maps"]').unused_maps == ("pump",)
+    bound = '[gateway]\nmaps = ["maps"]\n[[device]]\nsegment = "p"\nmap = "pump"\nport = { vid = 1 }'
+    assert load(here, bound).unused_maps == ()
+
+
 def test_everything_can_be_said_and_paths_are_relative_to_the_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
     config = load(

@@ -33,6 +33,8 @@ MAX_TOKEN_CHARS = 4096
 MIN_TOKEN_CHARS = 16
 MAKE_TOKEN = r"head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"
 _TOKEN = re.compile(rf"[!-~]{{{MIN_TOKEN_CHARS},{MAX_TOKEN_CHARS}}}")
+MAP_UNUSED = "no board is looked for: the map has no port.match, and no [[device]] names it"
+MAP_UNUSED_HINT = 'add match = { by_id = "usb-…" } to the [port] of the map, or a [[device]] with this map and a port to the configuration'
 INVALID_SEGMENT = "?"
 """Stands for one that was reported, so that the rest can be looked at too."""
 _PORT_NUMBER = re.compile(r"[0-9]{1,5}")
@@ -109,6 +111,8 @@ class Config:
     list_ttl_s: float = 60.0
     budget: Budget = field(default_factory=Budget)
     bindings: tuple[Binding, ...] = ()
+    unused_maps: tuple[str, ...] = ()
+    """Maps that were loaded and that nothing binds to a port; `MAP_UNUSED` says why."""
 
 
 def default_config_path() -> Path:
@@ -155,6 +159,8 @@ class _Reader:
         host, port = self._listen(listen or gateway["listen"])
         maps = self._maps(gateway["maps"])
         segment = self._segment(gateway["segment"], ("gateway", "segment"))
+        bindings = self._bindings(tidy.get("device", []), maps)
+        used = {binding.map.name for binding in bindings}
         return Config(
             segment=segment,
             host=host,
@@ -167,7 +173,8 @@ class _Reader:
             grace_s=float(gateway["grace_s"]),
             list_ttl_s=float(gateway["list_ttl_s"]),
             budget=Budget(**tidy.get("budget", {})),
-            bindings=self._bindings(tidy.get("device", []), maps),
+            bindings=bindings,
+            unused_maps=tuple(name for name in maps if name not in used),
         )
 
     def _path(self, text: str, where: KeyPath) -> Path | None:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 import structlog
 
 from mcpax.bridge.bridge import Bridge
-from mcpax.config import Config
+from mcpax.config import MAP_UNUSED, MAP_UNUSED_HINT, Config
 from mcpax.core.aggregator import Aggregator
 from mcpax.front.guard import Access, check_listen
 from mcpax.front.http import build_app, serve_http
@@ -45,6 +45,8 @@ class Gateway:
         """Boards are looked for and served; leaving drains calls, then closes boards, then the store."""
         tasks = [asyncio.create_task(self.aggregator.run()), asyncio.create_task(self.bridge.run())]
         log.info("started", segment=self.config.segment, aggregator_id=self.aggregator.id, devices=len(self.config.bindings))
+        for name in self.config.unused_maps:
+            log.warning("map_unused", map=name, problem=MAP_UNUSED, hint=f"{MAP_UNUSED_HINT}; 'mcpax doctor' shows the ports there are")
         try:
             yield
         finally:

@@ -10,7 +10,9 @@ from typing import Any
 from click.testing import CliRunner
 
 from mcpax.cli.main import main
+from mcpax.config import MAP_UNUSED
 from tests.cli.conftest import plugged_in, serve, write_config
+from tests.cli.program import Program
 from tests.virtual import BOARDS, VirtualBoard
 
 
@@ -80,6 +82,24 @@ def test_ports_of_a_running_gateway_are_fine_and_boards_are_asked_through_it(run
     assert "running gateway" in found["port of env-sensor"][1]["message"]
     assert found["board env-sensor"][0]["level"] == "ok"
     assert found["port of relay-board"][0]["level"] == "fail"
+
+
+def test_a_map_without_a_port_is_told_by_serve_devices_and_doctor(run: CliRunner, tmp_path: Path) -> None:
+    draft = tmp_path / "lamp.toml"
+    draft.write_text('[device]\nname = "lamp"\nprofile = "B"\nversion = "1.0.0"\n[[event]]\nid = 1\nname = "hot"\n')
+    config = write_config(tmp_path, maps=draft)
+    (tmp_path / "by-id/usb-lamp-if00").symlink_to("/dev/null")
+    with Program(["serve", "--config", config, "--log-json"]) as program:
+        warning = json.loads(program.wait_for_text('"event": "map_unused"', "stderr"))
+        port = json.loads(program.wait_for_text('"event": "listening"', "stderr"))["port"]
+        listed = run.invoke(main, ["devices", "--url", f"http://127.0.0.1:{port}"])
+    assert (warning["level"], warning["map"], warning["problem"]) == ("warning", "lamp", MAP_UNUSED)
+    assert "match = {" in warning["hint"]
+    assert "port.match" in listed.stdout
+    assert "names no map" not in listed.stdout
+    found = examine(run, config, healthy=False)
+    assert found["map lamp"][0]["message"] == MAP_UNUSED
+    assert '/dev/null: match = { by_id = "usb-lamp-if00" }' in found["ports"][0]["message"]
 
 
 def test_faults_of_the_configuration_are_told_for_people(run: CliRunner, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from mcpax import __version__
 from mcpax.bridge.maps.load import load_map, load_text
+from mcpax.bridge.maps.model import PortMatch
 from mcpax.bridge.wire.framing import CobsFraming
 from mcpax.bridge.wire.messages import AnnounceRequest
 from mcpax.bridge.wire.profile_b import decode_request, encode_heartbeat, encode_registration
@@ -155,6 +156,14 @@ def test_new_from_a_board(run: CliRunner, board: str, tmp_path: Path) -> None:
     drafted, real = load_map(out), load_map(SENSOR)
     assert (drafted.name, [tool.name for tool in drafted.tools]) == (real.name, [tool.name for tool in real.tools])
     assert f"{real.hash:#010x}" in out.read_text()
+
+
+def test_new_from_a_board_by_its_lasting_name_says_which_port(run: CliRunner, board: str, tmp_path: Path) -> None:
+    port = tmp_path / "by-id" / "usb-Acme_Sensor_0001-if00"
+    port.parent.mkdir()
+    port.symlink_to(board)
+    drafted = load_text(run.invoke(main, ["map", "new", "--port", str(port)]).stdout, "new")
+    assert drafted.port.match == PortMatch(by_id="usb-Acme_Sensor_0001-if00")
 
 
 def test_new_without_a_port(run: CliRunner) -> None:

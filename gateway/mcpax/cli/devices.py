@@ -49,7 +49,7 @@ def command(*, target: Target, watch: bool, as_json: bool) -> None:
 
 def show(devices: list[Json]) -> None:
     if not devices:
-        click.echo("This gateway has no devices: its configuration names no map and no [[device]].")
+        click.echo("This gateway has no devices: no map with a port.match, and no [[device]]. 'mcpax doctor' tells what to add.")
         return
     print_table(HEADERS, map(_row, devices))
     for device in devices:

@@ -69,7 +69,7 @@ def _examine(machine: Machine, config_path: Path, patience_s: float | None) -> l
     return [
         configuration,
         gateway,
-        *check_ports(machine, config.bindings, ports, served),
+        *check_ports(machine, config.bindings, ports, served, config.unused_maps),
         *check_console(machine, meant),
         check_modem_manager(machine, ports),
         *check_latency_timer(machine),

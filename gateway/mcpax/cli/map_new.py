@@ -119,6 +119,8 @@ def _draft(answers: Mapping[str, Any]) -> str:
 
 def _by_id(path: str) -> str:
     """The port's lasting name, if it has one."""
+    if Path(path).parent.name == BY_ID.name:
+        return Path(path).name
     target = Path(path).resolve()
     names = sorted(BY_ID.iterdir()) if BY_ID.is_dir() else []
     return next((link.name for link in names if link.resolve() == target), "")

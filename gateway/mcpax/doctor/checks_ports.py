@@ -6,11 +6,12 @@ Looks from outside only; opens nothing.
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from mcpax.bridge.device import Binding
 from mcpax.bridge.maps.model import PortMatch
 from mcpax.bridge.ports import Port, matches
+from mcpax.config import MAP_UNUSED, MAP_UNUSED_HINT
 from mcpax.doctor.finding import Finding, fail, ok, warn
 from mcpax.doctor.machine import Machine
 from mcpax.doctor.processes import holders
@@ -18,11 +19,16 @@ from mcpax.doctor.processes import holders
 READ_WRITE = 0o6
 
 
-def check_ports(machine: Machine, bindings: Sequence[Binding], ports: Sequence[Port], served: Collection[str] = ()) -> list[Finding]:
+def check_ports(
+    machine: Machine, bindings: Sequence[Binding], ports: Sequence[Port], served: Collection[str] = (), unused_maps: Iterable[str] = ()
+) -> list[Finding]:
     """Everything about the port of each device. `served`: segments whose port a running gateway has, as it should."""
+    unused = [
+        fail(f"map {name}", MAP_UNUSED, f"{MAP_UNUSED_HINT}; what would match each port stands under 'ports'") for name in unused_maps
+    ]
     findings = [finding for binding in bindings for finding in _check(machine, binding, ports, binding.segment in served)]
     missing = [binding for binding in bindings if not fitting(binding, ports)]
-    return [*findings, _offer(ports)] if missing else findings
+    return [*findings, *unused, *([_offer(ports)] if missing or unused else [])]
 
 
 def free_ports(machine: Machine, bindings: Sequence[Binding], ports: Sequence[Port]) -> list[Binding]:

@@ -29,7 +29,7 @@ def test_a_segment_is_taken_exactly_if_it_matches_the_drafts_expression(text: st
         ("", "empty segment"),
         ("a" * 64, "segment of 64 characters, at most 63"),
         ("a.b", "contains a dot"),
-        ("Env Sensor", "contains ' ES'"),
+        ("Env Sensor", "contains a space, 'E', 'S': use only"),
         ("é", "contains 'é'"),
         ("env\n", r"contains '\\n'"),
         ("١", "contains '١'"),

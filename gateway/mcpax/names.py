@@ -31,8 +31,8 @@ def check_segment(segment: str) -> str:
         raise InvalidName(f"segment of {len(segment)} characters, at most {MAX_SEGMENT_CHARS} allowed: {segment[:70]!r}")
     if "." in segment:
         raise InvalidName(f"segment {segment!r} contains a dot: only aggregators add levels, a name below one has none")
-    bad = "".join(sorted({c for c in segment if not _SEGMENT.fullmatch(c)}))
-    raise InvalidName(f"segment {segment!r} contains {bad!r}: use only a-z, 0-9, '_' and '-'")
+    bad = ", ".join("a space" if c == " " else repr(c) for c in sorted({c for c in segment if not _SEGMENT.fullmatch(c)}))
+    raise InvalidName(f"segment {segment!r} contains {bad}: use only a-z, 0-9, '_' and '-'")
 
 
 def qualified(segments: Iterable[str]) -> QualifiedName:

@@ -20,6 +20,7 @@ from mcpax.bridge.wire.framing import CobsFraming
 from mcpax.bridge.wire.messages import AnnounceRequest
 from mcpax.bridge.wire.profile_b import decode_request, encode_heartbeat, encode_registration
 from mcpax.cli.main import main
+from tests.cli.conftest import plugged_in, serve, write_config
 
 ROOT = Path(__file__).parents[2]
 MAPS = ROOT / "device-maps"
@@ -152,7 +153,7 @@ def board() -> Iterator[str]:
 def test_new_from_a_board(run: CliRunner, board: str, tmp_path: Path) -> None:
     out = tmp_path / "new.toml"
     result = run.invoke(main, ["map", "new", "--port", board, "-o", str(out)])
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.exit_code == 0
     drafted, real = load_map(out), load_map(SENSOR)
     assert (drafted.name, [tool.name for tool in drafted.tools]) == (real.name, [tool.name for tool in real.tools])
     assert f"{real.hash:#010x}" in out.read_text()
@@ -166,10 +167,35 @@ def test_new_from_a_board_by_its_lasting_name_says_which_port(run: CliRunner, bo
     assert drafted.port.match == PortMatch(by_id="usb-Acme_Sensor_0001-if00")
 
 
+def test_new_tells_who_may_hold_the_port(run: CliRunner, tmp_path: Path) -> None:
+    with plugged_in(["env-sensor"], tmp_path / "by-id") as boards, serve(write_config(tmp_path), online=1):
+        result = run.invoke(main, ["map", "new", "--port", str(boards["env-sensor"].link)])
+    assert result.exit_code == 1
+    assert "another program" in result.stderr.lower()
+    assert "running gateway, stop that first" in result.stderr
+
+
+def test_new_overwrites_nothing_unasked_and_says_what_is_next(run: CliRunner, tmp_path: Path) -> None:
+    answers, out = tmp_path / "answers.json", tmp_path / "my lamp.toml"
+    answers.write_text('{"device": "lamp", "tools": [{"name": "set"}]}')
+    new = ["map", "new", "--answers", str(answers), "-o", str(out)]
+    written = run.invoke(main, new)
+    assert (written.exit_code, written.stdout) == (0, "")
+    assert f"wrote '{out}'" in written.stderr
+    assert f"mcpax map check '{out}'" in written.stderr
+    assert f"mcpax map header '{out}'" in written.stderr
+    out.write_text("hours of work")
+    refused = run.invoke(main, new)
+    assert (refused.exit_code, out.read_text()) == (1, "hours of work")
+    assert "--force" in refused.stderr
+    assert run.invoke(main, [*new, "--force"]).exit_code == 0
+    assert load_map(out).name == "lamp"
+
+
 def test_new_without_a_port(run: CliRunner) -> None:
     result = run.invoke(main, ["map", "new", "--port", "/dev/no-such-port"])
     assert result.exit_code == 1
-    assert "cannot use /dev/no-such-port" in result.stderr
+    assert "/dev/no-such-port: no such port" in result.stderr
 
 
 def test_version_and_completion(run: CliRunner) -> None:

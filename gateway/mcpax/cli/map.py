@@ -6,6 +6,7 @@ Only talks: the rules are in `mcpax.bridge.maps`.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ from mcpax.documents.reference import key_tables
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUT = click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
+_NEXT = """\
+wrote {file}, a draft. Next:
+  1. edit it: descriptions, limits, capabilities, and the port's match
+  2. mcpax map check {file}
+  3. mcpax map header {file} -o mcpax_map.h, and build the firmware with it"""
 
 
 @click.group("map")
@@ -113,12 +119,15 @@ def show(path: Path, as_json: bool) -> None:
 @click.option("--reset", is_flag=True, help="Raise DTR on opening: boards with native USB need it, an Arduino resets.")
 @click.option("--answers", type=_FILE, help="JSON file with the answers, instead of questions.")
 @_OUT
-def new(port: str | None, baud: int, reset: bool, answers: Path | None, output: Path | None) -> None:
+@click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
+def new(*, port: str | None, baud: int, reset: bool, answers: Path | None, output: Path | None, force: bool) -> None:
     """Make a new device map, from a connected board or from answers."""
     from mcpax.cli.map_new import from_answers, from_board, from_questions  # noqa: PLC0415  loads the serial port
 
     if port is not None and answers is not None:
         raise click.UsageError("give --port or --answers, not both")
+    if output is not None and output.exists() and not force:
+        raise Failure(f"{output} is there already", "choose another name, or overwrite it with --force")
     if port is not None:
         text = from_board(port, baud, reset)
     elif answers is not None:
@@ -131,6 +140,8 @@ def new(port: str | None, baud: int, reset: bool, answers: Path | None, output: 
     except DocumentError as error:
         _tell(error.faults)
         raise Failure("the new map has faults", "mend them and run mcpax map check") from None
+    if output is not None:
+        click.echo(_NEXT.format(file=shlex.quote(str(output))), err=True)
 
 
 def _loaded(path: Path) -> DeviceMap:

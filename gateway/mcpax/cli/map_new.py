@@ -5,6 +5,7 @@ Part of `mcpax map new`; the draft itself is made in `mcpax.bridge.maps.scaffold
 
 from __future__ import annotations
 
+import errno
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ import serial
 
 from mcpax.bridge.maps.model import Profile
 from mcpax.bridge.maps.scaffold import parse_fields, scaffold
+from mcpax.bridge.transports.uart import explain_open_error
 from mcpax.bridge.wire.dialect import REGISTRATION_BYTES
 from mcpax.bridge.wire.framing import CobsFraming
 from mcpax.bridge.wire.messages import AnnouncedEvent, AnnouncedTool, Registration, WireError
@@ -35,10 +37,16 @@ def from_board(path: str, baud: int, reset: bool) -> str:
     port.port, port.baudrate, port.timeout, port.exclusive = path, baud, ASK_EVERY_S, True
     port.dtr = reset
     try:
+        port.open()
+    except (OSError, ValueError) as error:  # SerialException is an OSError
+        held = getattr(error, "errno", None) in (errno.EBUSY, errno.EAGAIN)
+        hint = "if it is a running gateway, stop that first: Ctrl-C, or systemctl stop mcpax-gateway where it is a service" if held else ""
+        raise Failure(explain_open_error(path, error), hint) from None
+    try:
         with port:
             announced = ask(port, PATIENCE_S)
-    except (serial.SerialException, OSError) as error:
-        raise Failure(f"cannot use {path}: {error}", "is it plugged in, free, and are you in the group dialout?") from None
+    except OSError as error:
+        raise Failure(f"{path}: lost while the board was asked: {error}", "is it still plugged in?") from None
     if announced is None:
         hint = "is it a Profile B board, is the speed right (--baud), does it have native USB (--reset)?"
         raise Failure(f"the board on {path} did not announce itself within {PATIENCE_S:g} s", hint)

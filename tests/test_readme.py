@@ -16,6 +16,7 @@ import pytest
 
 from mcpax.bridge.maps.load import check_text
 from mcpax.config import load_config
+from mcpax.front.guard import check_listen
 from tests.virtual import BOARDS, MAPS, ROOT, Running, VirtualBoard, running_gateway
 
 README = (ROOT / "README.md").read_text()
@@ -89,11 +90,20 @@ def test_the_tool_shown_is_a_valid_part_of_a_map() -> None:
 
 
 def test_the_configuration_shown_loads(tmp_path: Path) -> None:
-    (config,) = [block for block in blocks("toml") if "[gateway]" in block]
+    config = next(block for block in blocks("toml") if "maps =" in block)
     (tmp_path / "mcpax.toml").write_text(config)
     (tmp_path / "device-maps").symlink_to(MAPS)
     loaded = load_config(tmp_path / "mcpax.toml")
     assert {binding.segment for binding in loaded.bindings} == set(BOARDS)
+
+
+def test_the_token_is_made_as_shown_and_lets_the_gateway_listen(tmp_path: Path) -> None:
+    (command,) = [block for block in blocks("sh") if "urandom" in block]
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    (tmp_path / "mcpax.toml").write_text(next(block for block in blocks("toml") if "token_file =" in block))
+    loaded = load_config(tmp_path / "mcpax.toml")
+    assert loaded.token == (tmp_path / "token").read_text()
+    check_listen(loaded.host, loaded.token)
 
 
 def test_links_lead_somewhere() -> None:

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcpax.cli import demo
+from mcpax.cli.demo_text import TRIES, tries
 from mcpax.cli.main import main
 from tests.cli.program import MCPAX, PATIENCE_S, Program
 from tests.virtual import BOARDS, build_boards
@@ -52,6 +53,7 @@ def test_the_check_is_one_line_of_json() -> None:
     report = json.loads(line)
     assert report["ok"] is True
     assert report["tools"] == 13
+    assert report["url"].endswith("/mcp")
     assert report["protocols"] == ["2026-07-28", "2025-11-25"]
     assert set(report["result"]) == {"temperature", "humidity"}
     assert report["call"]["name"] == "edge__env-sensor__read_climate"
@@ -65,7 +67,7 @@ def test_a_failed_check_is_one_line_of_json_too(tmp_path: Path) -> None:
     report = json.loads(line)
     assert report["ok"] is False
     assert str(tmp_path) in report["error"]
-    assert "scripts/run" in report["error"]
+    assert f"{tmp_path}; scripts/run" in report["error"]
 
 
 def test_it_runs_until_interrupted_mends_its_boards_and_leaves_nothing(tmp_path: Path) -> None:
@@ -107,13 +109,25 @@ def _succeeds_in_the_end(call: list[str]) -> bool:
 def test_people_get_url_tools_clients_and_what_to_try(tmp_path: Path) -> None:
     with Program(["demo", "--port", "0"], {"XDG_STATE_HOME": str(tmp_path)}) as program:
         url = program.wait_for_text("The gateway runs at").split()[4]
-        told = "\n".join(program.wait_for(lambda lines: bool(lines) and "all commands" in lines[-1]))
+        told = "\n".join(program.wait_for(lambda lines: bool(lines) and lines[-1].startswith(url)))
         assert program.end(signal.SIGTERM) == 0
     assert "IRREVERSIBLE" in told
-    assert all(f"\n{client}\n" in told for client in CLIENTS)
+    assert all(f"\n{client}: " in told for client in CLIENTS)
     assert f"claude mcp add --transport http mcpax {url}" in told
+    assert f'  export PATH={MCPAX.parent}:"$PATH"' in told
     assert f"export MCPAX_URL={url.removesuffix('/mcp')}" in told
     assert sorted(line.split()[0] for line in program.stderr) == sorted(BOARDS), "quiet but for the boards that come online"
+
+
+def test_what_to_try_works_from_a_directory_with_a_space(tmp_path: Path) -> None:
+    program = tmp_path / "my clone" / "bin" / "mcpax"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$MCPAX_URL $*"\n')
+    program.chmod(0o755)
+    lines = tries("http://127.0.0.1:1", program)
+    done = subprocess.run(["sh", "-e", "-c", lines], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "http://127.0.0.1:1 devices"
+    assert len(done.stdout.splitlines()) == len(TRIES)
 
 
 def test_a_taken_port_is_told_with_its_holder() -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from mcpax.cli.main import COMMANDS, main
 from tests.cli.program import MCPAX
 
-LISTS_FOR_PROGRAMS = ("demo", "devices", "tools", "call", "routes", "sniff", "doctor")
+LISTS_FOR_PROGRAMS = ("demo", "devices", "tools", "call", "routes", "clients", "sniff", "doctor")
 SLOW_TO_LOAD = ("mcp", "httpx", "serial", "starlette", "cbor2")
 
 

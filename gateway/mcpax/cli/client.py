@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from mcpax.cli.output import Failure
+from mcpax.words import HOW_TO_START
 
 if TYPE_CHECKING:
     import httpx
@@ -23,11 +24,18 @@ PATIENCE_S = 10.0
 """For an answer to a question that costs the gateway nothing."""
 MCP_PATH = "/mcp"
 LOOPBACK = ("http://127.0.0.1", "http://[::1]", "http://localhost")
+ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 REVISION = "2026-07-28"
 LIST_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": REVISION, "Mcp-Method": "tools/list"}
 LIST_META = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelcontextprotocol/clientCapabilities": {}}
 
 Json = dict[str, Any]
+
+
+def local_url(host: str, port: int) -> str:
+    """Where this machine reaches a gateway that listens there."""
+    reached = ANY_HOST.get(host, host)
+    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,8 @@ class Target:
 
     def __post_init__(self) -> None:
         # People paste what a client's configuration has, and mean the gateway.
-        object.__setattr__(self, "url", self.url.rstrip("/").removesuffix(MCP_PATH))
+        url = self.url if "://" in self.url else f"http://{self.url}"
+        object.__setattr__(self, "url", url.rstrip("/").removesuffix(MCP_PATH))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -115,7 +124,7 @@ class Target:
     def _fail(self, why: str) -> NoReturn:
         raise Failure(
             f"no gateway answers at {self.url} ({why})",
-            f"is it running (systemctl status mcpax-gateway, or mcpax demo), and is the address right (--url, {URL_VARIABLE})?",
+            f"is it running ({HOW_TO_START}; or mcpax demo), and is the address right (--url, {URL_VARIABLE})?",
         )
 
     def _json(self, answer: httpx.Response) -> Any:

@@ -23,6 +23,7 @@ from mcpax import logs
 from mcpax.bridge.device import Binding
 from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap, PortMatch
+from mcpax.cli.client import MCP_PATH
 from mcpax.cli.demo_text import tell, told_as_json
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.cli.running import run_until_signal
@@ -104,12 +105,12 @@ def _check(options: _Options) -> None:
     async def run() -> None:
         nonlocal report
         async with _running(options) as (_, served):
-            report = {"ok": True, "url": served.url, **await check_with_sdk(served.url)}
+            report = {"ok": True, "url": f"{served.url}{MCP_PATH}", **await check_with_sdk(served.url)}
 
     try:
         run_until_signal(run())
     except Failure as failure:
-        report = {"ok": False, "error": f"{failure.message} {failure.hint}".strip()}
+        report = {"ok": False, "error": "; ".join(filter(None, (failure.message, failure.hint)))}
     except Exception as error:
         report = {"ok": False, "error": str(error) or repr(error)}
     click.echo(json.dumps({**report, "elapsed_s": round(time.monotonic() - started, 3)}, ensure_ascii=False))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
+import shlex
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mcpax.cli import tool_view
-from mcpax.cli.client import DEFAULT_URL, URL_VARIABLE
+from mcpax.cli.client import DEFAULT_URL, MCP_PATH, URL_VARIABLE
+from mcpax.cli.client_text import clients_as_json, heading, indented, program, tell_clients
 from mcpax.cli.output import print_table
-from mcpax.front.client_config import client_configs
 
 Json = dict[str, Any]
 
@@ -27,43 +26,24 @@ PROMPT = "How warm is it in the room? If it is warmer than 20 degrees, switch re
 
 
 def told_as_json(url: str, devices: list[Json], tools: list[Json]) -> Json:
-    return {"url": url, "mcp_url": f"{url}/mcp", "devices": devices, "tools": tools, "clients": _clients(url)}
+    return {"url": url, "mcp_url": f"{url}{MCP_PATH}", "devices": devices, "tools": tools, "clients": clients_as_json(url)}
 
 
 def tell(url: str, tools: list[Json]) -> None:
-    _heading(f"The gateway runs at {url}/mcp with {len(tools)} tools. Ctrl-C ends it.")
+    heading(f"The gateway runs at {url}{MCP_PATH} with {len(tools)} tools. Ctrl-C ends it.")
     click.echo()
     print_table(tool_view.HEADERS, map(tool_view.row, tools))
-    _heading("\nConnect a client: paste one of these.")
-    for client, text in _clients(url).items():
-        _heading(f"\n{client}")
-        _indented(text)
-    _heading("\nThen ask it:")
-    _indented(PROMPT)
-    _heading("\nOr try, in another shell:")
-    _indented(_tries(url))
+    click.echo()
+    tell_clients(url)
+    heading("\nThen ask it:")
+    indented(PROMPT)
+    heading("\nOr try, in another shell:")
+    indented(tries(url, Path(program())))
+    heading(f"\n{url}{MCP_PATH} is where it runs, until Ctrl-C.")
 
 
-def _clients(url: str) -> dict[str, str]:
-    return client_configs(f"{url}/mcp", None, [_program(), "stdio", "--url", url])
-
-
-def _tries(url: str) -> str:
-    program = "mcpax" if shutil.which("mcpax") == _program() else _program()
+def tries(url: str, mcpax: Path) -> str:
+    set_path = [f'export PATH={shlex.quote(str(mcpax.parent))}:"$PATH"'] if mcpax.is_absolute() else []
     set_url = [] if url == DEFAULT_URL else [f"export {URL_VARIABLE}={url}"]
     width = max(len(arguments) for arguments, _ in TRIES)
-    return "\n".join([*set_url, *(f"{program} {arguments:{width}}  # {meaning}" for arguments, meaning in TRIES)])
-
-
-def _program() -> str:
-    """This very command, by its full path: clients start it from anywhere."""
-    return str(Path(sys.argv[0]).resolve()) if Path(sys.argv[0]).name == "mcpax" else shutil.which("mcpax") or "mcpax"
-
-
-def _heading(text: str) -> None:
-    click.secho(text, bold=True)
-
-
-def _indented(text: str) -> None:
-    for line in text.splitlines():
-        click.echo(f"  {line}".rstrip())
+    return "\n".join([*set_path, *set_url, *(f"mcpax {arguments:{width}}  # {meaning}" for arguments, meaning in TRIES)])

@@ -14,7 +14,7 @@ import click
 
 from mcpax import logs
 from mcpax.bridge.ports import BY_ID_DIR, scan
-from mcpax.cli.client import Target
+from mcpax.cli.client import Target, local_url
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.config import Config, default_config_path
 from mcpax.doctor.checks_baud import check_baud
@@ -29,7 +29,6 @@ Json = dict[str, Any]
 
 GATEWAY_PATIENCE_S = 3.0
 COLOURS = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
-ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 
 
 @click.command("doctor")
@@ -81,7 +80,7 @@ def _examine(machine: Machine, config_path: Path, patience_s: float | None) -> l
 
 def _gateway(config: Config) -> tuple[Finding, list[Json]]:
     """What the gateway of this configuration says, if it runs."""
-    target = Target(f"http://{ANY_HOST.get(config.host, config.host)}:{config.port}", config.token)
+    target = Target(local_url(config.host, config.port), config.token)
     try:
         status = target.get("/admin/status", GATEWAY_PATIENCE_S)
         return check_status(target.url, status, ""), target.get("/admin/devices", GATEWAY_PATIENCE_S)

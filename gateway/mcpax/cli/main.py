@@ -20,6 +20,7 @@ COMMANDS = {
     "tools": "List the tools.",
     "call": "Call a tool.",
     "routes": "Show where each name leads.",
+    "clients": "Tell how to connect MCP clients.",
     "map": "Check, make and show device maps.",
     "sniff": "Show what goes over a line.",
     "stdio": "Let a client that speaks only stdio use a running gateway.",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from mcpax import logs
+from mcpax.cli.client import DEFAULT_URL, local_url
 from mcpax.cli.output import Failure
 from mcpax.cli.running import run_until_signal
 from mcpax.config import Config, ConfigError, default_config_path, load_config
@@ -51,4 +53,12 @@ async def _serve(config: Config, stdio: bool, style: NameStyle | None) -> None:
         if stdio:
             await gateway.serve_stdio(style)
         else:
-            await gateway.serve_http(lambda _: None)
+            await gateway.serve_http(lambda port: _tell_clients(config, port))
+
+
+def _tell_clients(config: Config, port: int) -> None:
+    """To whoever sits in front of it; a journal has no use for it."""
+    if sys.stderr.isatty():
+        url = local_url(config.host, port)
+        options = [*([] if url == DEFAULT_URL else ["--url", url]), *(["--token-file", "FILE"] if config.token else [])]
+        click.echo(f"'{' '.join(['mcpax clients', *options])}' tells how to connect", err=True)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mcpax.cli.client import local_url
 from mcpax.gateway import Gateway
 
 LOOK_EVERY_S = 0.02
@@ -37,7 +38,7 @@ async def serving(gateway: Gateway) -> AsyncIterator[Served]:
         await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
-        yield Served(f"http://{gateway.config.host}:{bound.result()}", task)
+        yield Served(local_url(gateway.config.host, bound.result()), task)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -119,8 +119,8 @@ async def serve_http(app: Starlette, host: str, port: int, on_bound: Callable[[i
         # The lifespan is ours, not uvicorn's: leaving it ends the open streams, and uvicorn would wait for those first.
         async with app.router.lifespan_context(app):
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            on_bound(listener.getsockname()[1])
             log.info("listening", host=host, port=listener.getsockname()[1])
+            on_bound(listener.getsockname()[1])
             await asyncio.shield(serving)
     finally:
         server.should_exit = True

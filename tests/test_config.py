@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -228,7 +229,11 @@ def test_a_token_is_one_line_of_visible_characters(here: Path, content: str, usa
     if usable:
         assert load(here, text).token == content.strip()
     else:
-        assert "usable token" in faults(here, text)[0]
+        told = faults(here, text)[0]
+        assert "usable token" in told
+        make = told.partition("as made by: ")[2].replace("FILE", "made")
+        subprocess.run(["sh", "-c", make], cwd=here, check=True)
+        assert load(here, '[gateway]\ntoken_file = "made"').token == (here / "made").read_text()
 
 
 def test_a_token_that_is_not_text_is_refused(here: Path) -> None:

@@ -89,7 +89,7 @@ async def test_configured_hosts_and_origins_come_in_and_others_do_not(gateway: G
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "pi.example", ""])
 def test_an_open_network_needs_a_token(host: str) -> None:
-    with pytest.raises(InsecureListen, match=r"without a token.*Set a token, or listen on 127\.0\.0\.1"):
+    with pytest.raises(InsecureListen, match=r"without a token.*token_file.*docs/configuration\.md.*or listen on 127\.0\.0\.1"):
         check_listen(host, None)
     with pytest.raises(InsecureListen):
         check_listen(host, "")

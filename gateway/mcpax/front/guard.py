@@ -57,7 +57,8 @@ def check_listen(host: str, token: str | None) -> None:
     if token or is_loopback(host):
         return
     raise InsecureListen(
-        f"Will not listen on {host!r} without a token: everybody who reaches it could use the devices. Set a token, or listen on 127.0.0.1."
+        f"Will not listen on {host!r} without a token: everybody who reaches it could use the devices. "
+        "Name a file that holds one with token_file in [gateway] (docs/configuration.md shows how to make it), or listen on 127.0.0.1."
     )
 
 

@@ -62,7 +62,7 @@ def test_no_gateway_there(run: CliRunner, command: list[str]) -> None:
     result = run.invoke(main, [*command, "--url", url])
     assert result.exit_code == 1
     assert result.stderr.startswith(f"error: no gateway answers at {url} (")
-    assert "is it running" in result.stderr
+    assert "is it running (mcpax serve --config" in result.stderr
     assert "MCPAX_URL" in result.stderr
 
 
@@ -74,7 +74,7 @@ def test_something_else_there(run: CliRunner, command: list[str], other_url: str
 
 
 def test_an_address_that_is_none(run: CliRunner) -> None:
-    for url in ("127.0.0.1:8720", "http://[::1", "ftp://127.0.0.1"):
+    for url in ("http://[::1", "ftp://127.0.0.1"):
         result = run.invoke(main, ["devices", "--url", url])
         assert result.exit_code == 1
         assert f"error: no gateway answers at {url}" in result.stderr
@@ -102,6 +102,7 @@ def test_a_token_file_that_cannot_be_read(run: CliRunner, tmp_path: Path) -> Non
 def test_the_address_of_mcp_is_understood_as_that_of_its_gateway(mcpax: Mcpax, gateway_url: str) -> None:
     assert Target(f"{gateway_url}/mcp").url == Target(f"{gateway_url}/").url == gateway_url
     assert Target().url == DEFAULT_URL
+    assert Target(gateway_url.removeprefix("http://")).url == gateway_url, "as people write an address"
     assert mcpax("tools", "--url", f"{gateway_url}/mcp").exit_code == 0
 
 

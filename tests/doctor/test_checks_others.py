@@ -46,6 +46,8 @@ def test_a_gateway_of_another_version() -> None:
     assert (other.level, "0.0.1" in other.message, "restart" in other.hint) == (Level.WARN, True, True)
     absent = check_status("http://x", None, "no gateway answers")
     assert (absent.level, absent.message) == (Level.WARN, "no gateway answers")
+    assert "mcpax serve --config" in absent.hint
+    assert check_status("http://x", {**status, "tools": 1}, "").message.endswith(" 1 tool")
 
 
 @pytest.mark.parametrize(

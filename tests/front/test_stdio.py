@@ -146,11 +146,12 @@ async def test_the_relay_says_why_it_cannot_start(gateway: Gateway) -> None:
     status, out, err = await run("-c", RELAY, "http://127.0.0.1:9/mcp")
     assert (status, out) == (1, b"")
     assert b"No gateway answers at http://127.0.0.1:9/mcp" in err
-    assert b"Check that it runs" in err
+    assert b"Check that it runs (mcpax serve --config" in err
     async with serving(build_app(gateway.aggregator, access=Access(token="secret"))) as url:
         status, _, err = await run("-c", RELAY, f"{url}/mcp", "wrong")
         assert status == 1
         assert b"Set MCPAX_TOKEN" in err
+        assert b"--token-file" in err
         assert await run("-c", RELAY, f"{url}/mcp", "secret") == (0, b"", b"")
 
 

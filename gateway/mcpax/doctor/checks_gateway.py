@@ -8,6 +8,7 @@ from typing import Any
 import mcpax
 from mcpax.config import Config, ConfigError, load_config
 from mcpax.doctor.finding import Finding, fail, ok, warn
+from mcpax.words import HOW_TO_START, counted
 
 Json = dict[str, Any]
 
@@ -20,15 +21,15 @@ def check_config(path: Path) -> tuple[Config | None, Finding]:
         return None, fail("configuration", f"cannot be used:\n{error}", "mend these faults; 'mcpax map check' tells more of a map")
     if not config.bindings and not config.unused_maps:
         return config, warn("configuration", f"{path} is fine, but names no device", "set maps in [gateway], or add [[device]]")
-    segments = ", ".join(binding.segment for binding in config.bindings)
-    return config, ok("configuration", f"{path} is fine, with {len(config.bindings)} devices: {segments}")
+    segments = ", ".join(binding.segment for binding in config.bindings) or "none yet"
+    return config, ok("configuration", f"{path} is fine, with {counted(len(config.bindings), 'device')}: {segments}")
 
 
 def check_status(url: str, status: Json | None, problem: str) -> Finding:
     """`status` is what the gateway says of itself; None if it says nothing, and `problem` is why."""
     if status is None:
-        return warn("gateway", problem, "start it with: systemctl start mcpax-gateway")
+        return warn("gateway", problem, f"start it with: {HOW_TO_START}")
     if status["version"] != mcpax.__version__:
         message = f"{url} runs version {status['version']}, this is {mcpax.__version__}"
-        return warn("gateway", message, "restart it after an upgrade: systemctl restart mcpax-gateway")
-    return ok("gateway", f"runs at {url}, version {status['version']}, {status['tools']} tools")
+        return warn("gateway", message, "restart it after an upgrade; where it is installed as a service: systemctl restart mcpax-gateway")
+    return ok("gateway", f"runs at {url}, version {status['version']}, {counted(status['tools'], 'tool')}")

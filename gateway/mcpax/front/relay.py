@@ -22,6 +22,7 @@ from mcp_types import PROTOCOL_VERSION_META_KEY, JSONRPCRequest, JSONRPCResponse
 
 from mcpax.front.guard import is_loopback
 from mcpax.front.stdio import Incoming, Outgoing, open_stdio
+from mcpax.words import HOW_TO_START
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -63,13 +64,16 @@ async def _check(http: httpx2.AsyncClient, url: str) -> None:
     except (httpx2.TransportError, httpx2.InvalidURL) as error:
         raise _unreachable(url, error) from None
     if answer.status_code == httpx2.codes.UNAUTHORIZED:
-        raise GatewayUnreachable(f"The gateway at {url} needs a token and got none or a wrong one. Set MCPAX_TOKEN to the gateway's token.")
+        raise GatewayUnreachable(
+            f"The gateway at {url} needs a token and got none or a wrong one. "
+            "Set MCPAX_TOKEN to the gateway's token, or name its file with --token-file."
+        )
 
 
 def _unreachable(url: str, error: BaseException) -> GatewayUnreachable:
     return GatewayUnreachable(
         f"No gateway answers at {url} ({str(error) or type(error).__name__}). "
-        "Check that it runs (systemctl status mcpax-gateway) and that address and port are right."
+        f"Check that it runs ({HOW_TO_START}) and that address and port are right."
     )
 
 

@@ -273,7 +273,7 @@ def test_what_is_no_address_is_refused_wherever_it_was_said(here: Path, listen: 
 
 
 def test_a_file_that_cannot_be_read_or_is_not_text(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=rf"no\.toml: there is no such file.*--config.*{SYSTEM_CONFIG}"):
+    with pytest.raises(ConfigError, match=rf"no\.toml: there is no such file.*--config.*{SYSTEM_CONFIG}: docs/configuration.md"):
         load_config(tmp_path / "no.toml")
     (tmp_path / "latin.toml").write_bytes("# fine\n# gr\xfcn".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"latin\.toml:2: not UTF-8 text\n +save the file as UTF-8"):

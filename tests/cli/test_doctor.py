@@ -30,6 +30,7 @@ def examine(run: CliRunner, config: Path, *options: str, healthy: bool) -> dict[
 def test_boards_that_answer_are_healthy(run: CliRunner, tmp_path: Path) -> None:
     with plugged_in(BOARDS, tmp_path / "by-id"):
         found = examine(run, write_config(tmp_path), healthy=True)
+    assert not any("baud" in check for check in found), "a line that works needs no advice"
     for name in BOARDS:
         assert [finding["level"] for finding in found[f"port of {name}"]] == ["ok", "ok"]
         assert found[f"board {name}"][0]["message"] == f"answers, and fits the map {name!r}"
@@ -56,12 +57,14 @@ def test_a_board_that_does_not_answer_is_told(run: CliRunner, tmp_path: Path) ->
     try:
         config = write_config(tmp_path)
         (tmp_path / "by-id/usb-mcpax_env-sensor_0001").symlink_to(os.ttyname(slave))
-        (finding,) = examine(run, config, "--patience", "0.5", healthy=False)["board env-sensor"]
+        found = examine(run, config, "--patience", "0.5", healthy=False)
     finally:
         os.close(master)
         os.close(slave)
+    (finding,) = found["board env-sensor"]
     assert "does not answer" in finding["message"]
     assert "115200 baud" in finding["hint"]
+    assert "16 MHz AVR" in found["115200 baud"][0]["message"]
 
 
 def test_a_port_held_by_another_program_is_told_with_its_pid(run: CliRunner, tmp_path: Path) -> None:
@@ -100,6 +103,22 @@ def test_a_map_without_a_port_is_told_by_serve_devices_and_doctor(run: CliRunner
     found = examine(run, config, healthy=False)
     assert found["map lamp"][0]["message"] == MAP_UNUSED
     assert '/dev/null: match = { by_id = "usb-lamp-if00" }' in found["ports"][0]["message"]
+
+
+def test_a_gateway_of_another_configuration_is_told(run: CliRunner, tmp_path: Path) -> None:
+    with serve(write_config(tmp_path / "other", maps=None)) as url:
+        config = write_config(tmp_path)
+        config.write_text(config.read_text().replace("127.0.0.1:0", url.removeprefix("http://")))
+        _, other = examine(run, config, healthy=False)["gateway"]
+    assert other["level"] == "fail"
+    assert "does not know env-sensor, relay-board, valve-actuator: it was started with another configuration" in other["message"]
+
+
+def test_without_a_configuration_the_way_to_one_is_told(run: CliRunner, tmp_path: Path) -> None:
+    (finding,) = examine(run, tmp_path / "none.toml", healthy=False)["configuration"]
+    assert finding["message"] == f"there is no {tmp_path / 'none.toml'}"
+    assert "docs/configuration.md" in finding["hint"]
+    assert "'mcpax demo' needs none" in finding["hint"]
 
 
 def test_faults_of_the_configuration_are_told_for_people(run: CliRunner, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import mcpax
 from mcpax.bridge.device import MISFIT
+from mcpax.bridge.transports.uart import explain_open_error
 from mcpax.doctor.checks_baud import CHIPS, COMMON, check_baud, nearest_good
 from mcpax.doctor.checks_boards import check_boards
 from mcpax.doctor.checks_gateway import check_status
@@ -63,3 +64,10 @@ def test_what_is_said_of_a_board(state: str, problem: str, level: Level, hint: s
     (finding,) = check_boards([{"segment": "uno", "map": "uno", "state": state, "problem": problem, "baud": 9600}])
     assert finding.level is level
     assert hint in finding.hint
+
+
+def test_the_doctor_does_not_send_to_the_doctor() -> None:
+    problem = explain_open_error("/dev/x", BlockingIOError(11, "locked"))
+    assert "mcpax doctor" in problem
+    (finding,) = check_boards([{"segment": "uno", "map": "uno", "state": "absent", "problem": problem, "baud": 9600}])
+    assert finding.message == "/dev/x: locked by another program."

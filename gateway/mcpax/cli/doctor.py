@@ -18,8 +18,8 @@ from mcpax.cli.client import Target, local_url
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.config import Config, default_config_path
 from mcpax.doctor.checks_baud import check_baud
-from mcpax.doctor.checks_boards import PATIENCE_S, ask_boards, check_boards
-from mcpax.doctor.checks_gateway import check_config, check_status
+from mcpax.doctor.checks_boards import PATIENCE_S, ask_boards, check_boards, silent
+from mcpax.doctor.checks_gateway import check_config, check_knows, check_status
 from mcpax.doctor.checks_ports import check_ports, fitting, free_ports
 from mcpax.doctor.checks_system import check_console, check_latency_timer, check_modem_manager
 from mcpax.doctor.finding import Finding, Level
@@ -65,27 +65,28 @@ def _examine(machine: Machine, config_path: Path, patience_s: float | None) -> l
     known = {device["segment"] for device in devices}
     asked = [each for each in free_ports(machine, config.bindings, ports) if each.segment not in known]
     meant = {port.device for binding in config.bindings for port in fitting(binding, ports)}
+    boards = [*devices, *([] if patience_s is None else asyncio.run(ask_boards(asked, config.by_id_dirs, patience_s)))]
     return [
         configuration,
-        gateway,
+        *gateway,
         *check_ports(machine, config.bindings, ports, served, config.unused_maps),
         *check_console(machine, meant),
         check_modem_manager(machine, ports),
         *check_latency_timer(machine),
-        *check_baud(binding.map.port.baud for binding in config.bindings),
-        *check_boards(devices),
-        *([] if patience_s is None else check_boards(asyncio.run(ask_boards(asked, config.by_id_dirs, patience_s)))),
+        *check_boards(boards),
+        *check_baud(board["baud"] for board in boards if silent(board)),
     ]
 
 
-def _gateway(config: Config) -> tuple[Finding, list[Json]]:
+def _gateway(config: Config) -> tuple[list[Finding], list[Json]]:
     """What the gateway of this configuration says, if it runs."""
     target = Target(local_url(config.host, config.port), config.token)
     try:
         status = target.get("/admin/status", GATEWAY_PATIENCE_S)
-        return check_status(target.url, status, ""), target.get("/admin/devices", GATEWAY_PATIENCE_S)
+        devices = target.get("/admin/devices", GATEWAY_PATIENCE_S)
     except Failure as failure:
-        return check_status(target.url, None, failure.message), []
+        return [check_status(target.url, None, failure.message)], []
+    return [check_status(target.url, status, ""), *check_knows(target.url, devices, config)], devices
 
 
 def _show(finding: Finding) -> None:

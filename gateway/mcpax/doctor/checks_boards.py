@@ -20,6 +20,8 @@ from mcpax.doctor.finding import Finding, fail, ok
 PATIENCE_S = 5.0
 """A board that resets when its port is opened sits in its bootloader for up to two seconds."""
 LOOK_EVERY_S = 0.05
+SEE_DOCTOR = "; 'mcpax doctor' tells which"
+"""Ends some problems of ports; whoever reads it here is there already."""
 
 
 async def ask_boards(bindings: Sequence[Binding], by_id_dirs: Sequence[Path], patience_s: float) -> list[Json]:
@@ -46,6 +48,11 @@ def check_boards(devices: Iterable[Json]) -> list[Finding]:
     return [_check(device) for device in devices]
 
 
+def silent(device: Json) -> bool:
+    """Its port is open, and nothing that makes sense comes from it."""
+    return device["state"] == "connecting" and not _misfit(device)
+
+
 def _decided(device: Json) -> bool:
     return device["state"] == "online" or _misfit(device)
 
@@ -65,7 +72,7 @@ def _check(device: Json) -> Finding:
             device["problem"].replace("; ", "\n"),
             "is it the right board on this port? Then build its firmware from this map, or mend the map",
         )
-    if device["state"] == "connecting":
+    if silent(device):
         hint = f"is its firmware an mcpax stub, at {device['baud']} baud? A board with native USB may need reset_on_open = true in [port]"
         return fail(check, f"does not answer: {device['problem']}", hint)
-    return fail(check, device["problem"], "the checks of its port say more")
+    return fail(check, device["problem"].replace(SEE_DOCTOR, ""), "the checks of its port say more")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ Json = dict[str, Any]
 
 def check_config(path: Path) -> tuple[Config | None, Finding]:
     """The configuration if it loads, with all its maps."""
+    if not path.exists():
+        hint = "docs/configuration.md shows how to write one; name it with --config. 'mcpax demo' needs none"
+        return None, fail("configuration", f"there is no {path}", hint)
     try:
         config = load_config(path)
     except ConfigError as error:
@@ -33,3 +37,15 @@ def check_status(url: str, status: Json | None, problem: str) -> Finding:
         message = f"{url} runs version {status['version']}, this is {mcpax.__version__}"
         return warn("gateway", message, "restart it after an upgrade; where it is installed as a service: systemctl restart mcpax-gateway")
     return ok("gateway", f"runs at {url}, version {status['version']}, {counted(status['tools'], 'tool')}")
+
+
+def check_knows(url: str, devices: Iterable[Json], config: Config) -> list[Finding]:
+    """Whether the gateway that runs is the one of this configuration. `devices` is what it says of those it has."""
+    known = {device["segment"] for device in devices}
+    unknown = [binding.segment for binding in config.bindings if binding.segment not in known]
+    if not unknown:
+        return []
+    message = (
+        f"the one at {url} does not know {', '.join(unknown)}: it was started with another configuration, or before this one was changed"
+    )
+    return [fail("gateway", message, "stop it, and start it with this configuration")]

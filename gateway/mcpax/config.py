@@ -123,7 +123,8 @@ def default_config_path() -> Path:
 def load_config(path: Path, *, listen: str | None = None) -> Config:
     """Read and check a configuration file with the maps it names; raises `ConfigError` with every fault."""
     if not path.exists():
-        raise ConfigError(f"{path}: there is no such file. Name one with --config, or write {SYSTEM_CONFIG}: docs/configuration.md shows how.")
+        remedy = f"Name one with --config, or write {SYSTEM_CONFIG}: docs/configuration.md shows how."
+        raise ConfigError(f"{path}: there is no such file. {remedy}")
     if listen is not None:
         parse_listen(listen)  # not the file's fault, so not told as one
     try:

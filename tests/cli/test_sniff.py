@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -54,6 +55,33 @@ def test_live_frames_are_decoded_and_recorded(mcpax: Mcpax, gateway_url: str, tm
 
     shown = CliRunner().invoke(main, ["sniff", "--replay", str(file)])
     assert shown.stdout.splitlines() == program.stdout
+
+
+def test_heartbeats_are_hidden_from_people_and_that_is_said_once(run: CliRunner, tmp_path: Path) -> None:
+    beat = {key: CALL[key] for key in ("time", "device", "direction", "message")} | {"kind": "heartbeat", "seq": 1, "boot_id": 7}
+    file = str(record(tmp_path / "r", beat, CALL, beat))
+    people = run.invoke(main, ["sniff", "--replay", file])
+    assert [line.split()[3] for line in people.stdout.splitlines()] == ["call"]
+    assert people.stderr == "heartbeats are not shown; --all shows them\n"
+    everything = run.invoke(main, ["sniff", "--replay", file, "--all"])
+    assert [line.split()[3] for line in everything.stdout.splitlines()] == ["heartbeat", "call", "heartbeat"]
+    assert everything.stderr == ""
+    programs = run.invoke(main, ["sniff", "--replay", file, "--json"])
+    assert [json.loads(line)["kind"] for line in programs.stdout.splitlines()] == ["heartbeat", "call", "heartbeat"]
+
+
+def test_a_recording_has_the_heartbeats_too(tmp_path: Path) -> None:
+    file = tmp_path / "frames.ndjson"
+    maps = tmp_path / "maps"
+    maps.mkdir()
+    quick = re.sub(r"heartbeat_ms = \d+", "heartbeat_ms = 100", (MAPS / "env-sensor.toml").read_text())
+    (maps / "env-sensor.toml").write_text(quick)
+    with plugged_in(["env-sensor"], tmp_path / "by-id"), serve(write_config(tmp_path, maps=maps), online=1) as url:  # noqa: SIM117
+        with Program(["sniff", "--record", file, "--url", url]) as program:
+            program.wait_for_text("heartbeats are not shown", "stderr")
+            assert program.end(signal.SIGINT) == 0
+    assert "heartbeat" in {json.loads(line)["kind"] for line in file.read_text().splitlines()}
+    assert not any("heartbeat" in line for line in program.stdout)
 
 
 def test_live_frames_for_programs_include_those_of_all_boards(mcpax: Mcpax, gateway_url: str) -> None:

@@ -22,6 +22,8 @@ from mcpax.documents.faults import DocumentError
 
 Json = dict[str, Any]
 
+HEARTBEAT = "heartbeat"
+
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -36,6 +38,7 @@ def _complete_device(ctx: click.Context, _: click.Parameter, incomplete: str) ->
 @click.command("sniff")
 @click.argument("device", required=False, shell_complete=_complete_device)
 @click.option("-x", "--hex", "with_hex", is_flag=True, help="Show the bytes of each message too.")
+@click.option("--all", "with_heartbeats", is_flag=True, help="Show heartbeats too. [--json and --record always have them]")
 @click.option("--record", type=_FILE, help="Also write the frames to a file, one JSON object a line.")
 @click.option("--replay", "recorded", type=_FILE, help="Show a recording instead of asking a gateway.")
 @click.option("--map", "map_path", type=_FILE, help="Decode the recording anew, with this device map.")
@@ -46,16 +49,18 @@ def command(
     target: Target,
     device: str | None,
     with_hex: bool,
+    with_heartbeats: bool,
     record: Path | None,
     recorded: Path | None,
     map_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what goes over a line, live and decoded, until Ctrl-C.
+    """Show what goes over a line, live and decoded, until Ctrl-C; all but heartbeats.
 
     \b
     mcpax sniff                               all boards
     mcpax sniff relay-board -x                one board, with bytes
+    mcpax sniff --all                         heartbeats too
     mcpax sniff --record frames.ndjson        keep it
     mcpax sniff --replay frames.ndjson        look at it again
     """
@@ -63,14 +68,15 @@ def command(
         raise click.UsageError("--map is for a recording: give --replay too; live frames are decoded by the gateway")
     if recorded is not None and record is not None:
         raise click.UsageError("give --record or --replay, not both")
+    show = _Shower(with_hex=with_hex, with_heartbeats=with_heartbeats, as_json=as_json)
     if recorded is not None:
         for frame in replay(recorded, device, _map(map_path)):
-            _show(frame, with_hex, as_json)
+            show(frame)
         return
     with contextlib.suppress(KeyboardInterrupt), _writer(record) as write:
         for line in _live(target, device):
             write(line)
-            _show(json.loads(line), with_hex, as_json)
+            show(json.loads(line))
         raise Failure("the gateway has closed the stream", "it was stopped; start sniffing again when it runs")
 
 
@@ -93,8 +99,23 @@ def _writer(record: Path | None) -> Iterator[Any]:
         raise Failure(f"{record}: cannot be written: {error.strerror}", "check the path, its permissions and the free space") from None
 
 
-def _show(frame: Json, with_hex: bool, as_json: bool) -> None:
-    click.echo(json.dumps(frame, ensure_ascii=False) if as_json else frame_text(frame, with_hex=with_hex))
+class _Shower:
+    """Shows frames. Heartbeats would bury the rest, so people get them only if they ask, and are told so at the first."""
+
+    def __init__(self, *, with_hex: bool, with_heartbeats: bool, as_json: bool) -> None:
+        self._with_hex = with_hex
+        self._with_heartbeats = with_heartbeats
+        self._as_json = as_json
+        self._told = False
+
+    def __call__(self, frame: Json) -> None:
+        if self._as_json:
+            click.echo(json.dumps(frame, ensure_ascii=False))
+        elif frame["kind"] != HEARTBEAT or self._with_heartbeats:
+            click.echo(frame_text(frame, with_hex=self._with_hex))
+        elif not self._told:
+            self._told = True
+            click.echo("heartbeats are not shown; --all shows them", err=True)
 
 
 def _map(path: Path | None) -> DeviceMap | None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import signal
+import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
 from mcpax.cli import devices as devices_command
+from mcpax.cli.output import fitted
 from mcpax.cli.tool_view import effect, row
 from tests.cli.conftest import Mcpax, plugged_in, serve, write_config
-from tests.cli.program import Program
+from tests.cli.program import MCPAX, Program
 
 
 def test_devices_tell_their_state_and_counters(mcpax: Mcpax) -> None:
@@ -24,7 +30,7 @@ def test_devices_tell_their_state_and_counters(mcpax: Mcpax) -> None:
         ["relay-board", "online", "relay-board"],
         ["valve-actuator", "online", "valve-actuator"],
     ]
-    assert "usb-mcpax_env-sensor_0001-if00" in rows[0]
+    assert rows[0].split()[3] == "usb-mcpax_env-sensor_0001-if00", "the name, without the directory"
     calls, retries, crc_errors, p50, p99 = rows[0].split()[4:]
     assert (int(calls) > 0, retries, crc_errors) == (True, "0", "0")
     assert 0 < float(p50) <= float(p99)
@@ -93,4 +99,40 @@ def test_routes_lead_to_sessions(mcpax: Mcpax) -> None:
     table = json.loads(mcpax("routes", "--json").stdout)
     assert table["edge.relay-board.echo"]["downstream_name"] == "echo"
     line = next(line for line in mcpax("routes").stdout.splitlines() if line.startswith("edge.relay-board.echo "))
-    assert line.split()[1:4] == ["echo", table["edge.relay-board.echo"]["downstream_session"], "uart_bytes"]
+    assert line.split()[1:] == ["echo", "uart_bytes"]
+    line = next(line for line in mcpax("routes", "-v").stdout.splitlines() if line.startswith("edge.relay-board.echo "))
+    route = table["edge.relay-board.echo"]
+    assert line.split()[1:] == ["echo", "uart_bytes", route["downstream_session"], route["registered_at"]]
+
+
+@pytest.mark.parametrize(
+    ("widths", "room", "narrow"),
+    [
+        ([5, 10], 17, [5, 10]),
+        ([5, 10], 16, [5, 9]),
+        ([20, 60, 3], 50, [20, 23, 3]),
+        ([40, 40], 50, [24, 24]),
+        ([40, 4, 40], 10, [6, 4, 6]),
+    ],
+)
+def test_the_widest_columns_give_first(widths: list[int], room: int, narrow: list[int]) -> None:
+    assert fitted(widths, room) == narrow
+
+
+@pytest.mark.parametrize("command", ["devices", "tools", "routes"])
+def test_on_a_terminal_no_line_is_wider_than_it(command: str, gateway_url: str, mcpax: Mcpax) -> None:
+    """80 columns; elsewhere nothing is cut."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "MCPAX_URL": gateway_url, "COLUMNS": "80", "TERM": "xterm"}
+    with subprocess.Popen([MCPAX, command], stdout=slave, stderr=slave, env=environment) as process:
+        os.close(slave)
+        told = b""
+        with contextlib.suppress(OSError):  # so a terminal ends
+            while data := os.read(master, 4096):
+                told += data
+    os.close(master)
+    assert process.returncode == 0
+    lines = click.unstyle(told.decode()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert ("…" in told.decode()) == (max(map(len, mcpax(command).stdout.splitlines())) > 80)
+    assert "…" not in mcpax(command).stdout

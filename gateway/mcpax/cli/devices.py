@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -57,10 +58,15 @@ def show(devices: list[Json]) -> None:
             click.echo(f"\n{click.style(device['segment'], fg=COLOURS[device['state']])}: {device['problem']}")
 
 
+def _port(path: str | None) -> str:
+    """A by-id name says it all; any other path is shown whole."""
+    return "–" if not path else Path(path).name if Path(path).parent.name == "by-id" else path
+
+
 def _row(device: Json) -> tuple[object, ...]:
     counters, round_trip = device["counters"], device["counters"]["round_trip_ms"]
     return (
-        *(device["segment"], device["state"], device["map"], device["port"] or "–"),
+        *(device["segment"], device["state"], device["map"], _port(device["port"])),
         *(counters["calls"], counters["retries"], device["framing"].get("crc_errors", 0)),
         *(round_trip.get("p50", "–"), round_trip.get("p99", "–")),
     )

@@ -6,12 +6,17 @@ Exit codes: 0 fine, 1 something is at fault, 2 the command was used wrongly (cli
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any, TypeVar
 
 import click
 
 FAULT_EXIT = 1
+GAP = "  "
+NARROWEST = 6
+"""No column is cut below this: less tells nothing."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -41,13 +46,27 @@ def print_json(data: Any) -> None:
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; the last one runs free."""
+    """Columns as wide as their widest cell; on a terminal cut to its width, elsewhere never."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
+    if sys.stdout.isatty():
+        widths = fitted(widths, shutil.get_terminal_size().columns)
     click.secho(_aligned([header.upper() for header in headers], widths), bold=True)
     for row in cells:
         click.echo(_aligned(row, widths))
 
 
+def fitted(widths: Sequence[int], room: int) -> list[int]:
+    """Widths that fit into a line: the widest column gives first, and again and again."""
+    widths = list(widths)
+    while sum(widths) + len(GAP) * (len(widths) - 1) > room and max(widths) > NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    return GAP.join(_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"

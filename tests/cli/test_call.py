@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mcpax.cli.call_text import show_error
 from tests.cli.conftest import Mcpax, plugged_in, serve, write_config
 from tests.cli.program import Program
 
@@ -60,7 +61,19 @@ def test_a_refused_argument_is_told_with_code_and_outcome(mcpax: Mcpax) -> None:
     assert result.stdout == ""
     message, facts = result.stderr.splitlines()
     assert "relay: 9 is out of range" in message
+    assert "utcome" not in message, "once is enough"
     assert facts.strip() == "code 4000, error invalid_tool_args, outcome not_executed"
+
+
+def test_of_a_lost_board_the_sentence_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    sentence = "edge.lamp.set is listed but its board cannot be reached (unplugged)."
+    show_error("tool_degraded", {"code": -32002, "error": "tool_degraded", "outcome": "not_executed", "hint": sentence})
+    assert capsys.readouterr().err == f"error: {sentence}\n    code -32002, error tool_degraded, outcome not_executed\n"
+
+
+def test_a_hint_stands_where_it_stood(capsys: pytest.CaptureFixture[str]) -> None:
+    show_error("The board restarted. Outcome: unknown. Read it back.", {"outcome": "unknown", "hint": "Read it back."})
+    assert capsys.readouterr().err == "error: The board restarted. Read it back.\n    outcome unknown\n"
 
 
 def test_a_refusal_for_programs(mcpax: Mcpax) -> None:

@@ -30,9 +30,12 @@ def show_result(result: Json, output_schema: Json | None) -> None:
 
 def show_error(message: str, data: Json) -> None:
     """A call that failed: as a result that says so, or as an error of the protocol."""
-    click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
     known = [f"{name} {data[name]}" for name in ("code", "error", "outcome", "retry_after_ms") if data.get(name) not in (None, "")]
     hint = str(data.get("hint", ""))
+    if hint and message == data.get("error"):
+        message, hint = hint, ""  # the draft wants the bare name there; people want the sentence
+    message = message.replace(f" Outcome: {data.get('outcome')}.", "")  # it stands in the next line
+    click.echo(f"{click.style('error:', fg='red')} {message}", err=True)
     for line in (", ".join(known), hint if hint not in message else ""):
         if line:
             click.echo(f"    {line}", err=True)

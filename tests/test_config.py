@@ -166,9 +166,10 @@ def test_the_line_of_a_board_that_describes_itself_has_9600_baud_or_more(here: P
         ('[gateway]\nby_id_dirs = ["a\\u0000"]', ["2: gateway: "]),
         # maps
         ('[gateway]\nmaps = [\n "maps",\n "empty"]', ["4: gateway maps: empty holds no .toml file / put device maps there"]),
-        ('[gateway]\nmaps = ["nowhere.toml"]', ["nowhere.toml:1: cannot be read: No such file or directory / check the path"]),
+        ('[gateway]\nmaps = ["nowhere.toml"]', ["2: gateway maps: nowhere.toml is not there / paths are relative"]),
         (f'[gateway]\nmaps = ["{"x" * 300}"]', ["2: gateway maps: " + "x" * 300 + " cannot be read: File name too long"]),
         ('[gateway]\nmaps = ["a\\u0000"]', ["2: gateway maps: "]),
+        ('[gateway]\nmaps = ["mpas"]', ["2: gateway maps: mpas is not there / paths are relative to this file: "]),
         ('[gateway]\nmaps = ["maps", "maps/pump.toml"]', ["2: gateway maps: "]),
         # devices
         ("[[device]]\nport = { vid = 1 }", ["1: device 1: segment is missing"]),

@@ -227,6 +227,9 @@ class _Reader:
             if path is None:
                 continue
             try:
+                if not path.exists():
+                    self._report.add(where, f"{entry} is not there", f"paths are relative to this file: {path}")
+                    continue
                 files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
             except OSError as error:
                 self._report.add(where, f"{entry} cannot be read: {error.strerror}", "the gateway's user must be able to read it")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from pathlib import Path
 
 from click.testing import CliRunner
 
 from mcpax.cli.main import main
+from mcpax.cli.serving import cannot_listen
+from mcpax.config import Config
 from tests.cli.conftest import Mcpax, write_config
 from tests.cli.program import MCPAX, PATIENCE_S
 
@@ -33,6 +36,22 @@ def test_without_a_gateway_there_is_nothing_to_connect_to(run: CliRunner) -> Non
     result = run.invoke(main, ["clients", "--url", "http://127.0.0.1:1"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert "no gateway answers" in result.stderr
+
+
+def test_serve_tells_who_has_its_address(run: CliRunner, tmp_path: Path) -> None:
+    config = str(write_config(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run.invoke(main, ["serve", "--config", config, "--listen", f"127.0.0.1:{port}"])
+    assert result.exit_code == 1
+    assert f"127.0.0.1:{port} is taken by " in result.stderr
+    assert f"(pid {os.getpid()})" in result.stderr
+    assert "--listen HOST:PORT" in result.stderr
+
+
+def test_serve_on_an_address_of_another_machine_says_it_once() -> None:
+    refused = cannot_listen(Config(host="192.0.2.1"), OSError(99, "Cannot assign (while attempting to bind on address …)"), "listen")
+    assert refused.message == "cannot listen on 192.0.2.1:8720: Cannot assign"
 
 
 def test_serve_on_a_terminal_says_how_to_connect(tmp_path: Path) -> None:

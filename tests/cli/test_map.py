@@ -115,6 +115,23 @@ def test_new_from_answers_that_make_no_sense(run: CliRunner, tmp_path: Path, tex
     result = run.invoke(main, ["map", "new", "--answers", str(answers)])
     assert (result.exit_code, type(result.exception)) == (1, SystemExit)
     assert "error: " in result.stderr
+    assert "Error(" not in result.stderr, "no Python"
+
+
+def test_new_tells_which_answer_is_missing_and_where_the_form_is(run: CliRunner, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.json"
+    answers.write_text("{}")
+    result = run.invoke(main, ["map", "new", "--answers", str(answers)])
+    assert f"{answers}: device is missing" in result.stderr
+    assert "mcpax map new -h" in result.stderr
+    shown = run.invoke(main, ["map", "new", "-h"]).stdout
+    answers.write_text(shown[shown.index('{"device"') : shown.index("Options:")])
+    assert run.invoke(main, ["map", "new", "--answers", str(answers)]).exit_code == 0
+
+
+def test_new_explains_the_profiles_before_it_asks(run: CliRunner) -> None:
+    asked = run.invoke(main, ["map", "new"], input="lamp\nB\nset\n\n\n\n").stderr
+    assert asked.index("announces its tools itself") < asked.index("Profile")
 
 
 def test_new_from_questions_asks_again(run: CliRunner) -> None:

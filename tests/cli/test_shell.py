@@ -48,6 +48,12 @@ def test_json_is_offered(run: CliRunner, name: str) -> None:
     assert "--json" in run.invoke(main, [name, "-h"]).stdout
 
 
+def test_a_mistyped_command_is_answered_with_the_nearest(run: CliRunner) -> None:
+    result = run.invoke(main, ["devcies"])
+    assert result.exit_code == 2
+    assert "there is no command 'devcies'; did you mean \"devices\"?" in result.stderr
+
+
 def test_start_up_loads_only_what_is_used() -> None:
     script = f"import sys, mcpax.cli.main, mcpax.cli.devices, mcpax.cli.tools; print([m for m in {SLOW_TO_LOAD!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)

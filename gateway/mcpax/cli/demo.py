@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import json
 import os
 import tempfile
@@ -27,11 +26,10 @@ from mcpax.cli.client import MCP_PATH
 from mcpax.cli.demo_text import tell, told_as_json
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.cli.running import run_until_signal
-from mcpax.cli.serving import BoardsMissing, Served, boards_online, serving
+from mcpax.cli.serving import BoardsMissing, Served, boards_online, cannot_listen, serving
 from mcpax.cli.virtual_boards import VirtualBoard, find_boards, keep_running
 from mcpax.config import Config
 from mcpax.core.subserver import Json
-from mcpax.doctor.processes import listeners
 from mcpax.documents.faults import DocumentError
 from mcpax.gateway import Gateway
 from mcpax.name_codec import NameStyle
@@ -137,7 +135,7 @@ async def _running(options: _Options) -> AsyncIterator[tuple[Gateway, Served]]:
         try:
             served = await stack.enter_async_context(serving(gateway))
         except OSError as error:
-            raise _cannot_listen(config, error) from None
+            raise cannot_listen(config, error, "--port chooses it, --port 0 takes a free one") from None
         try:
             await boards_online(gateway, PATIENCE_S, lambda segment: _say(f"{segment} is online"))
         except BoardsMissing as missing:
@@ -160,14 +158,6 @@ def _at_baud(device: DeviceMap, baud: int) -> DeviceMap:
 
 def _listed(gateway: Gateway) -> list[Json]:
     return [route.render(NameStyle.DOTTED) for route in gateway.aggregator.catalog.routes()]
-
-
-def _cannot_listen(config: Config, error: OSError) -> Failure:
-    where = f"{config.host}:{config.port}"
-    if error.errno != errno.EADDRINUSE:
-        return Failure(f"cannot listen on {where}: {error.strerror}", "--port chooses another port, --port 0 a free one")
-    holder = "; ".join(str(process) for process in listeners(Path("/"), config.port))
-    return Failure(f"{where} is taken{f' by {holder}' if holder else ''}", "stop that program, or let --port 0 pick a free port")
 
 
 def _state_dir() -> Path:

@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from mcpax import __version__
+from mcpax.documents.faults import nearest
 
 COMMANDS = {
     "serve": "Run the gateway.",
@@ -41,6 +42,11 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f"mcpax.cli.{cmd_name}").command
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(f"there is no command {args[0]!r}; {nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -121,7 +121,20 @@ def show(path: Path, as_json: bool) -> None:
 @_OUT
 @click.option("--force", is_flag=True, help="Overwrite the file if it is there.")
 def new(*, port: str | None, baud: int, reset: bool, answers: Path | None, output: Path | None, force: bool) -> None:
-    """Make a new device map, from a connected board or from answers."""
+    """Make a new device map, from a connected board or from answers.
+
+    \b
+    mcpax map new -o lamp.toml                                        asks questions
+    mcpax map new --port /dev/serial/by-id/usb-… -o lamp.toml         asks the board
+    mcpax map new --answers answers.json -o lamp.toml                 asks nobody
+
+    Answers are one JSON object. Only device is required:
+
+    \b
+    {"device": "lamp", "profile": "A",
+     "tools": [{"name": "set", "args": "level:u8 on:bool", "results": "was:u8"}],
+     "events": [{"name": "hot", "fields": "celsius:i8"}]}
+    """
     from mcpax.cli.map_new import from_answers, from_board, from_questions  # noqa: PLC0415  loads the serial port
 
     if port is not None and answers is not None:

@@ -29,6 +29,7 @@ ASK_EVERY_S = 0.5
 """Long enough for the longest registration at 9600 baud to have begun."""
 PATIENCE_S = 10.0
 """A board that resets on opening may sit in its bootloader for some seconds."""
+ANSWERS_HINT = "'mcpax map new -h' shows the form"
 BY_ID = Path("/dev/serial/by-id")
 
 
@@ -74,18 +75,23 @@ def ask(port: serial.Serial, patience_s: float) -> Registration | None:
 
 
 def from_answers(path: Path) -> str:
-    """`{"device": …, "profile": "A", "tools": [{"name": …, "args": "relay:u8", "results": "…"}], "events": [{"name": …, "fields": …}]}`."""
+    """The form of the file stands in the help of `mcpax map new`."""
     try:
         return _draft(json.loads(path.read_text(encoding="utf-8")))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise Failure(f"{path}: not the expected answers: {error!r}", " ".join((from_answers.__doc__ or "").split())) from None
+    except KeyError as error:
+        raise Failure(f"{path}: {error.args[0]} is missing", ANSWERS_HINT) from None
+    except (TypeError, AttributeError):
+        raise Failure(f"{path}: not answers", ANSWERS_HINT) from None
+    except json.JSONDecodeError as error:
+        raise Failure(f"{path}: not JSON: {error}", ANSWERS_HINT) from None
     except ValueError as error:
-        raise Failure(f"{path}: {error}") from None
+        raise Failure(f"{path}: {error}", ANSWERS_HINT) from None
 
 
 def from_questions() -> str:
     """Asks on stderr, so that stdout has the map alone."""
     device = click.prompt("Name of the device (a-z, 0-9, _ and -)", value_proc=_again(check_segment), err=True)
+    click.echo("A is for the smallest chips: the board knows numbers only. In B it speaks CBOR and announces its tools itself.", err=True)
     profile = click.prompt("Profile", type=click.Choice(list(Profile)), default="B", err=True)
     tools = []
     while name := _asked("Name of a tool, empty to end", check_segment):

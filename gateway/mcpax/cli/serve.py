@@ -11,6 +11,7 @@ from mcpax import logs
 from mcpax.cli.client import DEFAULT_URL, local_url
 from mcpax.cli.output import Failure
 from mcpax.cli.running import run_until_signal
+from mcpax.cli.serving import cannot_listen
 from mcpax.config import Config, ConfigError, default_config_path, load_config
 from mcpax.front.guard import InsecureListen
 from mcpax.gateway import Gateway
@@ -44,7 +45,7 @@ def command(*, config_path: Path | None, listen: str | None, stdio: bool, names:
     except (ConfigError, StoreError, InsecureListen) as error:
         raise Failure(str(error)) from None
     except OSError as error:
-        raise Failure(f"cannot listen on {config.host}:{config.port}: {error.strerror}", "Is a gateway running already?") from None
+        raise cannot_listen(config, error, "listen in [gateway], or --listen HOST:PORT") from None
 
 
 async def _serve(config: Config, stdio: bool, style: NameStyle | None) -> None:

@@ -1,17 +1,22 @@
 """A gateway in the background of something else: served over HTTP, and waited for until its boards are there.
 
-For the demo and for tests; `mcpax serve` has nothing else to do and needs none of this. Knows nothing of where boards come from.
+For the demo and for tests; of it `mcpax serve` needs only the words when it cannot listen. Knows nothing of where boards come from.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mcpax.cli.client import local_url
+from mcpax.cli.output import Failure
+from mcpax.config import Config
+from mcpax.doctor.processes import listeners
 from mcpax.gateway import Gateway
 
 LOOK_EVERY_S = 0.02
@@ -42,6 +47,15 @@ async def serving(gateway: Gateway) -> AsyncIterator[Served]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def cannot_listen(config: Config, error: OSError, remedy: str) -> Failure:
+    where = f"{config.host}:{config.port}"
+    if error.errno != errno.EADDRINUSE:
+        # asyncio and socket add "(while attempting to bind on …)", which says the same again.
+        return Failure(f"cannot listen on {where}: {(error.strerror or str(error)).partition(' (while')[0]}", remedy)
+    holder = "; ".join(str(process) for process in listeners(Path("/"), config.port))
+    return Failure(f"{where} is taken{f' by {holder}' if holder else ''}", f"stop that program, or choose another port: {remedy}")
 
 
 async def boards_online(gateway: Gateway, patience_s: float, came: Callable[[str], None] = lambda _: None) -> None:

@@ -36,7 +36,7 @@ def run() -> CliRunner:
 def test_check_says_what_is_fine(run: CliRunner) -> None:
     result = run.invoke(main, ["map", "check", str(MAPS)])
     assert result.exit_code == 0
-    assert f"{SENSOR}: ok, 4 tools, 1 events, hash {load_map(SENSOR).hash:#010x}" in result.stdout.splitlines()
+    assert f"{SENSOR}: ok, 4 tools, 1 event, hash {load_map(SENSOR).hash:#010x}" in result.stdout.splitlines()
     assert len(result.stdout.splitlines()) == len(list(MAPS.glob("*.toml")))
 
 

@@ -12,6 +12,7 @@ from mcpax.cli import tool_view
 from mcpax.cli.client import DEFAULT_URL, MCP_PATH, URL_VARIABLE
 from mcpax.cli.client_text import clients_as_json, heading, indented, program, tell_clients
 from mcpax.cli.output import print_table
+from mcpax.words import counted
 
 Json = dict[str, Any]
 
@@ -30,7 +31,7 @@ def told_as_json(url: str, devices: list[Json], tools: list[Json]) -> Json:
 
 
 def tell(url: str, tools: list[Json]) -> None:
-    heading(f"The gateway runs at {url}{MCP_PATH} with {len(tools)} tools. Ctrl-C ends it.")
+    heading(f"The gateway runs at {url}{MCP_PATH} with {counted(len(tools), 'tool')}. Ctrl-C ends it.")
     click.echo()
     print_table(tool_view.HEADERS, map(tool_view.row, tools))
     click.echo()

@@ -22,6 +22,7 @@ from mcpax.bridge.maps.schema import input_schema, output_schema
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json, print_table
 from mcpax.documents.faults import DocumentError, DocumentFault
 from mcpax.documents.reference import key_tables
+from mcpax.words import counted
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _OUT = click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead of printing.")
@@ -51,7 +52,8 @@ def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
         print_json([result for result, _ in results])
     for result, faults in results if not as_json else []:
         if not faults:
-            click.echo(f"{result['file']}: ok, {result['tools']} tools, {result['events']} events, hash {result['hash']}")
+            counts = f"{counted(result['tools'], 'tool')}, {counted(result['events'], 'event')}"
+            click.echo(f"{result['file']}: ok, {counts}, hash {result['hash']}")
         _tell(faults)
     if any(faults for _, faults in results):
         ctx.exit(FAULT_EXIT)
@@ -162,7 +164,7 @@ def _loaded(path: Path) -> DeviceMap:
         return load_map(path)
     except DocumentError as error:
         _tell(error.faults)
-        raise Failure(f"{path} has {len(error.faults)} faults") from None
+        raise Failure(f"{path} has {counted(len(error.faults), 'fault')}") from None
 
 
 def _checked(path: Path) -> tuple[dict[str, Any], list[DocumentFault]]:

@@ -215,6 +215,41 @@ def test_new_without_a_port(run: CliRunner) -> None:
     assert "/dev/no-such-port: no such port" in result.stderr
 
 
+def lamp(tmp_path: Path) -> list[str]:
+    """The beginning of a command that makes a map without asking."""
+    answers = tmp_path / "answers.json"
+    answers.write_text('{"device": "lamp", "tools": [{"name": "set", "args": "on:bool"}]}')
+    return ["map", "new", "--answers", str(answers), "-o"]
+
+
+def test_new_where_it_cannot_be_written(run: CliRunner, tmp_path: Path) -> None:
+    result = run.invoke(main, [*lamp(tmp_path), str(tmp_path / "no" / "such.toml")])
+    assert (result.exit_code, "cannot be written" in result.stderr) == (1, True)
+
+
+def test_a_draft_names_the_editors_schema_only_where_it_is(run: CliRunner, tmp_path: Path) -> None:
+    out = tmp_path / "lamp.toml"
+    run.invoke(main, [*lamp(tmp_path), str(out)])
+    assert "mcpax map schema -o device-map.schema.json" in out.read_text().splitlines()[0]
+    run.invoke(main, ["map", "schema", "-o", str(tmp_path / "device-map.schema.json")])
+    run.invoke(main, [*lamp(tmp_path), str(out), "--force"])
+    assert out.read_text().splitlines()[0] == "#:schema ./device-map.schema.json"
+
+
+def test_check_notes_what_is_not_finished(run: CliRunner, tmp_path: Path) -> None:
+    out = tmp_path / "lamp.toml"
+    run.invoke(main, [*lamp(tmp_path), str(out)])
+    result = run.invoke(main, ["map", "check", str(out)])
+    fine, port, todo = result.stdout.splitlines()
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert ": ok, 1 tool, 0 events, " in fine
+    assert port.startswith("    note: no port.match: no board is looked for until")
+    assert 'match = { by_id = "usb-…" }' in port
+    assert todo.startswith("    note: TODO is still the description of set")
+    (told,) = json.loads(run.invoke(main, ["map", "check", str(out), "--json"]).stdout)
+    assert (told["ok"], len(told["notes"])) == (True, 2)
+
+
 def test_version_and_completion(run: CliRunner) -> None:
     assert __version__ in run.invoke(main, ["--version"]).stdout
     for shell in ("bash", "zsh", "fish"):

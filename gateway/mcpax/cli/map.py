@@ -18,6 +18,8 @@ from mcpax.bridge.maps.keys import TABLES
 from mcpax.bridge.maps.limits import allowed
 from mcpax.bridge.maps.load import load_map, load_text
 from mcpax.bridge.maps.model import DeviceMap, Field
+from mcpax.bridge.maps.notes import notes_on
+from mcpax.bridge.maps.scaffold import SCHEMA_FILE, schema_line
 from mcpax.bridge.maps.schema import input_schema, output_schema
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json, print_table
 from mcpax.documents.faults import DocumentError, DocumentFault
@@ -54,6 +56,8 @@ def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
         if not faults:
             counts = f"{counted(result['tools'], 'tool')}, {counted(result['events'], 'event')}"
             click.echo(f"{result['file']}: ok, {counts}, hash {result['hash']}")
+        for note in result["notes"]:
+            click.echo(f"    note: {note}")
         _tell(faults)
     if any(faults for _, faults in results):
         ctx.exit(FAULT_EXIT)
@@ -149,6 +153,7 @@ def new(*, port: str | None, baud: int, reset: bool, answers: Path | None, outpu
         text = from_answers(answers)
     else:
         text = from_questions()
+    text = schema_line(output is not None and (output.parent / SCHEMA_FILE).is_file()) + text
     _write(text, output)
     try:
         load_text(text, str(output or "the new map"))
@@ -171,9 +176,9 @@ def _checked(path: Path) -> tuple[dict[str, Any], list[DocumentFault]]:
     try:
         device = load_map(path)
     except DocumentError as error:
-        return {"file": str(path), "ok": False, "faults": [asdict(fault) for fault in error.faults]}, error.faults
+        return {"file": str(path), "ok": False, "faults": [asdict(fault) for fault in error.faults], "notes": []}, error.faults
     counts = {"device": device.name, "tools": len(device.tools), "events": len(device.events), "hash": f"{device.hash:#010x}"}
-    return {"file": str(path), "ok": True, **counts, "faults": []}, []
+    return {"file": str(path), "ok": True, **counts, "faults": [], "notes": notes_on(device)}, []
 
 
 def _tell(faults: list[DocumentFault]) -> None:
@@ -185,7 +190,10 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Failure(f"{output}: cannot be written: {error.strerror}", "check the path and its permissions") from None
 
 
 def _effect(mutable: bool, reversible: bool) -> str:

@@ -10,8 +10,11 @@ import json
 from collections.abc import Iterable
 
 from mcpax.bridge.maps.model import FieldType, Profile
+from mcpax.bridge.maps.notes import PLACEHOLDER
 from mcpax.bridge.wire.messages import AnnouncedEvent, AnnouncedTool, Registration
 
+SCHEMA_FILE = "device-map.schema.json"
+"""What editors look for beside a map that begins with `#:schema`."""
 ASSUMED_MAX_LEN = 32
 """A board does not say how long its texts get."""
 
@@ -36,6 +39,13 @@ def scaffold(announced: Registration, profile: Profile = Profile.B, baud: int = 
     return "\n\n".join(blocks) + "\n"
 
 
+def schema_line(beside: bool) -> str:
+    """The first line of a draft. `beside`: whether the editor's schema is in the same directory."""
+    if beside:
+        return f"#:schema ./{SCHEMA_FILE}\n"
+    return f"# Completion in editors: mcpax map schema -o {SCHEMA_FILE}, and make this line: #:schema ./{SCHEMA_FILE}\n"
+
+
 def parse_fields(words: str) -> _Fields:
     """Read `relay:u8 on:bool`; raises ValueError naming the word that cannot be read."""
     fields = []
@@ -50,7 +60,6 @@ def parse_fields(words: str) -> _Fields:
 def _head(announced: Registration, profile: Profile, baud: int, by_id: str) -> str:
     port = f"match = {{ by_id = {_quoted(by_id)} }}" if by_id else '# match = { by_id = "usb-…" }  # see ls /dev/serial/by-id'
     lines = [
-        "#:schema ./device-map.schema.json",
         "# A draft: fill in what only you know, then run `mcpax map check` on it.",
     ]
     if announced.map_hash:
@@ -74,7 +83,7 @@ def _head(announced: Registration, profile: Profile, baud: int, by_id: str) -> s
 
 
 def _tool(tool: AnnouncedTool) -> str:
-    description = 'description = "TODO: what it does, for the model that chooses it."'
+    description = f'description = "{PLACEHOLDER}: what it does, for the model that chooses it."'
     return f"[[tool]]\nid = {tool.id}\nname = {_quoted(tool.name)}\n{description}\n{_CAPABILITY}"
 
 

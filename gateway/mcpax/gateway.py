@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 
 import structlog
@@ -15,7 +16,7 @@ from mcpax.bridge.bridge import Bridge
 from mcpax.config import MAP_UNUSED, MAP_UNUSED_HINT, Config
 from mcpax.core.aggregator import Aggregator
 from mcpax.front.guard import Access, check_listen
-from mcpax.front.http import build_app, serve_http
+from mcpax.front.http import build_app, open_listener, serve_http
 from mcpax.front.stdio import serve_stdio
 from mcpax.name_codec import NameStyle
 from mcpax.store.sqlite import Store
@@ -57,13 +58,17 @@ class Gateway:
             self._store.close()
             log.info("stopped")
 
-    async def serve_http(self, on_bound: Callable[[int], None]) -> None:
+    def listen(self) -> socket.socket:
+        """Take the configured address. Comes before `running`: what cannot be served should open no port of a board."""
+        check_listen(self.config.host, self.config.token)
+        return open_listener(self.config.host, self.config.port)
+
+    async def serve_http(self, listener: socket.socket, on_bound: Callable[[int], None]) -> None:
         """Serve MCP and the admin API over HTTP until cancelled."""
         config = self.config
-        check_listen(config.host, config.token)
         access = Access(config.token, frozenset(config.allowed_hosts), frozenset(config.allowed_origins))
         app = build_app(self.aggregator, access=access, operations=self.bridge, ready=self._ready)
-        await serve_http(app, config.host, config.port, on_bound)
+        await serve_http(app, listener, on_bound)
 
     async def serve_stdio(self, style: NameStyle | None) -> None:
         """Serve the one client on stdin and stdout until it closes."""

@@ -14,7 +14,7 @@ from mcpax.cli.main import main
 from mcpax.cli.serving import cannot_listen
 from mcpax.config import Config
 from tests.cli.conftest import Mcpax, write_config
-from tests.cli.program import MCPAX, PATIENCE_S
+from tests.cli.program import MCPAX, PATIENCE_S, Program
 
 
 def test_clients_get_what_to_paste_and_the_way_from_another_machine(mcpax: Mcpax, gateway_url: str) -> None:
@@ -47,6 +47,17 @@ def test_serve_tells_who_has_its_address(run: CliRunner, tmp_path: Path) -> None
     assert f"127.0.0.1:{port} is taken by " in result.stderr
     assert f"(pid {os.getpid()})" in result.stderr
     assert "--listen HOST:PORT" in result.stderr
+
+
+def test_what_cannot_be_served_is_not_started(tmp_path: Path) -> None:
+    """Neither says so nor opens a board's port."""
+    config = write_config(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for address in (f"127.0.0.1:{taken.getsockname()[1]}", "0.0.0.0:0"):
+            with Program(["serve", "--config", config, "--log-json", "--listen", address]) as program:
+                assert program.ended() == 1
+            assert "started" not in "\n".join(program.stderr)
+    assert "token_file" in program.stderr[0]
 
 
 def test_serve_on_an_address_of_another_machine_says_it_once() -> None:

@@ -15,7 +15,7 @@ from mcpax.core.aggregator import Aggregator
 from mcpax.core.registration import RegistrationRequest
 from mcpax.core.subserver import Call, Json, Tool
 from mcpax.errors import ErrorKind, Fault, Outcome
-from mcpax.front.http import build_app, serve_http
+from mcpax.front.http import build_app, open_listener, serve_http
 from mcpax.front.stdio import serve_stdio
 from mcpax.name_codec import NameStyle
 
@@ -109,7 +109,7 @@ async def main(transport: str, style: str | None) -> None:
     if transport == "stdio":
         await serve_stdio(gateway.aggregator, NameStyle(style) if style else None)
     else:
-        await serve_http(build_app(gateway.aggregator), "127.0.0.1", 0, lambda port: print(port, flush=True))
+        await serve_http(build_app(gateway.aggregator), open_listener("127.0.0.1", 0), lambda port: print(port, flush=True))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mcpax.front.http import build_app, serve_http
+from mcpax.front.http import build_app, open_listener, serve_http
 from tests.front.bench import Gateway, build_gateway
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class TrafficWatch:
 @contextlib.asynccontextmanager
 async def serving(app: Starlette) -> AsyncIterator[str]:
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve_http(app, "127.0.0.1", 0, bound.set_result))
+    task = asyncio.create_task(serve_http(app, open_listener("127.0.0.1", 0), bound.set_result))
     try:
         yield f"http://127.0.0.1:{await asyncio.wait_for(bound, PATIENCE_S)}"
     finally:

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from mcpax.front.http import SHUTDOWN_S, build_app, serve_http
+from mcpax.front.http import SHUTDOWN_S, build_app, open_listener, serve_http
 from tests.front.bench import Gateway
 from tests.front.conftest import PATIENCE_S, serving
 
@@ -26,12 +26,12 @@ async def test_alive_is_not_the_same_as_ready(gateway: Gateway) -> None:
 
 async def test_a_taken_port_is_an_error_for_the_caller(gateway: Gateway) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
-        await serve_http(build_app(gateway.aggregator), "127.0.0.1", taken.getsockname()[1], lambda _: None)
+        await serve_http(build_app(gateway.aggregator), open_listener("127.0.0.1", taken.getsockname()[1]), lambda _: None)
 
 
 async def test_ipv6_loopback_is_served(gateway: Gateway) -> None:
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve_http(build_app(gateway.aggregator), "::1", 0, bound.set_result))
+    task = asyncio.create_task(serve_http(build_app(gateway.aggregator), open_listener("::1", 0), bound.set_result))
     try:
         async with httpx.AsyncClient() as http:
             assert (await http.get(f"http://[::1]:{await bound}/healthz")).status_code == 200
@@ -43,7 +43,7 @@ async def test_ipv6_loopback_is_served(gateway: Gateway) -> None:
 async def test_stopping_ends_open_streams_at_once_and_with_a_word(gateway: Gateway) -> None:
     """A client that listens must neither hold the process up nor be left wondering."""
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(serve_http(build_app(gateway.aggregator), "127.0.0.1", 0, bound.set_result))
+    task = asyncio.create_task(serve_http(build_app(gateway.aggregator), open_listener("127.0.0.1", 0), bound.set_result))
     url = f"http://127.0.0.1:{await bound}/mcp"
     async with Client(url, mode="legacy") as one, Client(url, mode="auto") as other:
         await one.list_tools()

@@ -50,11 +50,13 @@ def command(*, config_path: Path | None, listen: str | None, stdio: bool, names:
 
 async def _serve(config: Config, stdio: bool, style: NameStyle | None) -> None:
     gateway = Gateway(config)
-    async with gateway.running():
-        if stdio:
+    if stdio:
+        async with gateway.running():
             await gateway.serve_stdio(style)
-        else:
-            await gateway.serve_http(lambda port: _tell_clients(config, port))
+        return
+    with gateway.listen() as listener:
+        async with gateway.running():
+            await gateway.serve_http(listener, lambda port: _tell_clients(config, port))
 
 
 def _tell_clients(config: Config, port: int) -> None:

@@ -37,7 +37,7 @@ class Served:
 async def serving(gateway: Gateway) -> AsyncIterator[Served]:
     """Serve on the address of the configuration while the block runs. Raises `OSError` if that address cannot be had."""
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    task = asyncio.create_task(gateway.serve_http(bound.set_result))
+    task = asyncio.create_task(gateway.serve_http(gateway.listen(), bound.set_result))
     try:
         started: set[asyncio.Future[Any]] = {task, bound}
         await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)

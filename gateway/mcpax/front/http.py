@@ -99,11 +99,16 @@ async def _not_found(request: Request, _: Exception) -> Response:
     return JSONResponse({"error": "not_found", "message": f"Nothing at {request.url.path[:100]!r}.", "hint": hint}, 404)
 
 
-async def serve_http(app: Starlette, host: str, port: int, on_bound: Callable[[int], None]) -> None:
-    """Serve until cancelled. `on_bound` gets the actual port once connections are accepted."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Take the address, or raise `OSError`. Whoever connects waits until it is served."""
     listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     # asyncio sets this only on sockets that name their protocol, which these do not; without it every answer waits 40 ms for an ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+async def serve_http(app: Starlette, listener: socket.socket, on_bound: Callable[[int], None]) -> None:
+    """Serve until cancelled, then close the listener. `on_bound` gets the actual port once connections are accepted."""
     config = uvicorn.Config(
         app,
         http="h11",  # strict about headers where httptools is not
@@ -119,8 +124,9 @@ async def serve_http(app: Starlette, host: str, port: int, on_bound: Callable[[i
         # The lifespan is ours, not uvicorn's: leaving it ends the open streams, and uvicorn would wait for those first.
         async with app.router.lifespan_context(app):
             serving = asyncio.create_task(server.serve(sockets=[listener]))
-            log.info("listening", host=host, port=listener.getsockname()[1])
-            on_bound(listener.getsockname()[1])
+            host, port = listener.getsockname()[:2]
+            log.info("listening", host=host, port=port)
+            on_bound(port)
             await asyncio.shield(serving)
     finally:
         server.should_exit = True

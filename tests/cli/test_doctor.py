@@ -114,6 +114,14 @@ def test_a_gateway_of_another_configuration_is_told(run: CliRunner, tmp_path: Pa
     assert "does not know env-sensor, relay-board, valve-actuator: it was started with another configuration" in other["message"]
 
 
+def test_boards_of_another_configuration_are_not_reported_as_ours(run: CliRunner, tmp_path: Path) -> None:
+    with plugged_in(["env-sensor"], tmp_path / "other/by-id"), serve(write_config(tmp_path / "other"), online=1) as url:
+        config = write_config(tmp_path, maps=None, more='[[device]]\nsegment = "mine"\nport = { by_id = "usb-mine" }')
+        config.write_text(config.read_text().replace("127.0.0.1:0", url.removeprefix("http://")))
+        found = examine(run, config, "--no-ask", healthy=False)
+    assert not [check for check in found if check.startswith("board ")]
+
+
 def test_without_a_configuration_the_way_to_one_is_told(run: CliRunner, tmp_path: Path) -> None:
     (finding,) = examine(run, tmp_path / "none.toml", healthy=False)["configuration"]
     assert finding["message"] == f"there is no {tmp_path / 'none.toml'}"

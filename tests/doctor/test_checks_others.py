@@ -10,7 +10,7 @@ import mcpax
 from mcpax.bridge.device import MISFIT
 from mcpax.bridge.transports.uart import explain_open_error
 from mcpax.doctor.checks_baud import CHIPS, COMMON, check_baud, nearest_good
-from mcpax.doctor.checks_boards import check_boards
+from mcpax.doctor.checks_boards import check_boards, misread
 from mcpax.doctor.checks_gateway import check_status
 from mcpax.doctor.finding import Level
 
@@ -71,3 +71,20 @@ def test_the_doctor_does_not_send_to_the_doctor() -> None:
     assert "mcpax doctor" in problem
     (finding,) = check_boards([{"segment": "uno", "map": "uno", "state": "absent", "problem": problem, "baud": 9600}])
     assert finding.message == "/dev/x: locked by another program."
+
+
+@pytest.mark.parametrize(
+    ("state", "problem", "framing", "doubtful"),
+    [
+        ("online", "", {"crc_errors": 0}, False),
+        ("online", "", {}, False),
+        ("online", "", {"crc_errors": 3}, True),
+        ("connecting", "waiting for the board to answer", {}, True),
+        ("connecting", f"{MISFIT}: one", {}, False),
+        ("absent", "no such port", {}, False),
+    ],
+)
+def test_the_rate_is_in_doubt_only_where_a_board_is_silent_or_frames_are_damaged(
+    state: str, problem: str, framing: dict[str, int], doubtful: bool
+) -> None:
+    assert misread({"state": state, "problem": problem, "framing": framing}) is doubtful

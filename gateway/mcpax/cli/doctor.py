@@ -18,7 +18,7 @@ from mcpax.cli.client import Target, local_url
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.config import Config, default_config_path
 from mcpax.doctor.checks_baud import check_baud
-from mcpax.doctor.checks_boards import PATIENCE_S, ask_boards, check_boards, silent
+from mcpax.doctor.checks_boards import PATIENCE_S, ask_boards, check_boards, misread
 from mcpax.doctor.checks_gateway import check_config, check_knows, check_status
 from mcpax.doctor.checks_ports import check_ports, fitting, free_ports
 from mcpax.doctor.checks_system import check_console, check_latency_timer, check_modem_manager
@@ -74,19 +74,21 @@ def _examine(machine: Machine, config_path: Path, patience_s: float | None) -> l
         check_modem_manager(machine, ports),
         *check_latency_timer(machine),
         *check_boards(boards),
-        *check_baud(board["baud"] for board in boards if silent(board)),
+        *check_baud(board["baud"] for board in boards if misread(board)),
     ]
 
 
 def _gateway(config: Config) -> tuple[list[Finding], list[Json]]:
-    """What the gateway of this configuration says, if it runs."""
+    """What the gateway at this configuration's address says, and what of that is about this configuration's devices."""
     target = Target(local_url(config.host, config.port), config.token)
     try:
         status = target.get("/admin/status", GATEWAY_PATIENCE_S)
         devices = target.get("/admin/devices", GATEWAY_PATIENCE_S)
     except Failure as failure:
         return [check_status(target.url, None, failure.message)], []
-    return [check_status(target.url, status, ""), *check_knows(target.url, devices, config)], devices
+    return [check_status(target.url, status, ""), *check_knows(target.url, devices, config)], [
+        device for device in devices if device["segment"] in {binding.segment for binding in config.bindings}
+    ]
 
 
 def _show(finding: Finding) -> None:

@@ -48,8 +48,13 @@ def check_boards(devices: Iterable[Json]) -> list[Finding]:
     return [_check(device) for device in devices]
 
 
-def silent(device: Json) -> bool:
-    """Its port is open, and nothing that makes sense comes from it."""
+def misread(device: Json) -> bool:
+    """Nothing, or not everything, that comes from it makes sense."""
+    return _silent(device) or device["framing"].get("crc_errors", 0) > 0
+
+
+def _silent(device: Json) -> bool:
+    """Its port is open, and no answer comes."""
     return device["state"] == "connecting" and not _misfit(device)
 
 
@@ -72,7 +77,7 @@ def _check(device: Json) -> Finding:
             device["problem"].replace("; ", "\n"),
             "is it the right board on this port? Then build its firmware from this map, or mend the map",
         )
-    if silent(device):
+    if _silent(device):
         hint = f"is its firmware an mcpax stub, at {device['baud']} baud? A board with native USB may need reset_on_open = true in [port]"
         return fail(check, f"does not answer: {device['problem']}", hint)
     return fail(check, device["problem"].replace(SEE_DOCTOR, ""), "the checks of its port say more")

@@ -34,6 +34,8 @@ class Upstream:
         self.degraded: list[str] = []
         self.emitted: list[Notification] = []
         self.refusal: Fault | None = None
+        self.forgotten = False
+        """It was degraded for so long that it was removed."""
 
     async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse:
         if self.refusal is not None:
@@ -44,6 +46,9 @@ class Upstream:
 
     def heartbeat(self, session_id: str) -> None:
         assert session_id == "session"
+        if self.forgotten:
+            self.forgotten = False
+            raise Fault(ErrorKind.UNKNOWN_SESSION, "No such session.")
         self.heartbeats += 1
 
     def degrade(self, session_id: str, reason: str) -> None:
@@ -65,6 +70,7 @@ class Plugged:
         self.upstream.refusal = refusal
         self.counters = DeviceCounters()
         self.runs = 0
+        self.takes_s = 0.0
         self.loop.finish(self._start(firmware or self.map, drop))
         self.loop.advance(0.1)
 
@@ -73,7 +79,7 @@ class Plugged:
 
         def handle(tool: int, _: list[Any]) -> Answer:
             self.runs += 1
-            return Answer(values=tuple(plain_value(field) for field in tools[tool].results))
+            return Answer(values=tuple(plain_value(field) for field in tools[tool].results), takes_s=self.takes_s)
 
         self.transport = ModelTransport(firmware, handle)
         self.transport.to_gateway.fates.extend([Fate.DROP] * drop)
@@ -157,6 +163,24 @@ def test_heartbeats_go_up_on_its_behalf_while_it_answers(plug: MakePlugged, boar
     assert plugged.upstream.degraded == ["heartbeat_timeout"]
     assert plugged.running.done()
     assert plugged.running.result() == "heartbeat_timeout"
+
+
+@BOARDS
+def test_a_board_that_was_removed_meanwhile_registers_again(plug: MakePlugged, board: str) -> None:
+    plugged = plug(board)
+    plugged.upstream.forgotten = True
+    plugged.loop.advance(3 * plugged.map.port.heartbeat_ms / 1000)
+    assert len(plugged.upstream.requests) == 2
+    assert plugged.device.online
+    assert not plugged.upstream.forgotten
+
+
+def test_a_board_at_work_on_a_long_call_stays_registered(plug: MakePlugged) -> None:
+    plugged = plug("valve-actuator")
+    plugged.takes_s = 20.0
+    before = plugged.upstream.heartbeats
+    plugged.call("dose", {"amount": 1})
+    assert plugged.upstream.heartbeats - before >= 20 * 1000 // plugged.map.port.heartbeat_ms - 1
 
 
 @pytest.mark.req("AX-8.3-2")

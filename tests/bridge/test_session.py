@@ -547,6 +547,84 @@ def test_sequences_wrap_around(ready: MakeBench, profile: Profile) -> None:
 
 
 @PROFILES
+@pytest.mark.parametrize("window", [1, 8])
+def test_calls_that_never_reach_the_board_cannot_make_it_answer_for_another(ready: MakeBench, profile: Profile, window: int) -> None:
+    """Far enough ahead, a sequence looks old to the board; once around, it looks like one that has run."""
+    bench = ready(profile, window)
+    assert bench.wait(bench.call(1)).outcome is Outcome.EXECUTED
+    deliver = bench.transport.to_stub.deliver
+    bench.transport.to_stub.deliver = lambda _: None
+    for tag in range(1000, 1130):
+        made = bench.call(tag)
+        bench.loop.advance(0.002)
+        if bench.listener.reasons:
+            break
+        made.task.cancel()
+        bench.loop.advance(0.0)
+        bench.calls.remove(made)
+    bench.transport.to_stub.deliver = deliver
+    lost = bench.listener.reasons == ["sequences_unconfirmed"]
+    later = [bench.wait(bench.call(tag, timeout_s=0.5)) for tag in range(2000, 2140)]
+    assert lost
+    assert all(made.outcome is Outcome.NOT_EXECUTED for made in later)
+    assert not any(bench.runs_of(made.tag) for made in later)
+
+
+@PROFILES
+def test_a_call_that_was_never_sent_gives_its_sequence_back(ready: MakeBench, profile: Profile) -> None:
+    bench = ready(profile)
+    before = bench.session._seq
+    send, bench.transport.send = bench.transport.send, lambda *_, **__: False  # type: ignore[method-assign]
+    for tag in range(200):
+        made = bench.call(tag)
+        bench.loop.advance(0.001)
+        made.task.cancel()
+        bench.loop.advance(0.0)
+        bench.calls.remove(made)
+    bench.transport.send = send  # type: ignore[method-assign]
+    assert bench.session._seq == before
+    assert bench.wait(bench.call(1000)).outcome is Outcome.EXECUTED
+
+
+@PROFILES
+def test_an_answer_to_an_earlier_owner_of_the_line_synchronises_nobody(ready: MakeBench, profile: Profile) -> None:
+    """The old gateway's heartbeat is still being answered, and its call about to run, when the new one opens the port."""
+    bench = ready(profile)
+    bench.transport.to_gateway.latency_s = 0.03
+    new = Listener()
+
+    async def take_over() -> Response:
+        bench.session._boot_in_doubt = True
+        bench.session._beat()
+        await asyncio.sleep(0.0005)
+        old = bench.loop.create_task(bench.session.call(bench.tools[ONCE], [111], None))
+        await asyncio.sleep(0.002)
+        old.cancel()
+        session = StubSession(
+            dialect_for(bench.device),
+            bench.transport,
+            new,
+            DeviceCounters(),
+            heartbeat_s=HEARTBEAT_S,
+            turnaround_s=0.02,
+            tap=lambda *_: None,
+            name="new",
+        )
+        session.start()
+        return await session.call(bench.tools[ONCE], [222], None)
+
+    assert bench.loop.finish(take_over()).status == Status.OK
+    assert bench.runs_of(222)
+
+
+@PROFILES
+def test_sequences_that_an_earlier_owner_may_have_used_are_skipped(ready: MakeBench, profile: Profile) -> None:
+    bench = ready(profile)
+    assert bench.wait(bench.call(1)).outcome is Outcome.EXECUTED
+    assert bench.stub._highest > 8  # more than any window
+
+
+@PROFILES
 def test_three_unanswered_heartbeats_and_the_board_is_lost(ready: MakeBench, profile: Profile) -> None:
     bench = ready(profile)
     bench.transport.to_gateway.fates.extend([Fate.DROP] * 100)

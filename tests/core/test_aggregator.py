@@ -182,7 +182,6 @@ async def test_a_subserver_that_goes_while_it_is_asked_is_gone(rig: Rig) -> None
 # --- telling upstream
 
 
-@pytest.mark.req("AX-6.3-3")
 async def test_after_deregistration_the_tools_are_gone_and_the_change_is_told(rig: Rig) -> None:
     session_id = await rig.add("env", Board(tool("a")), interval_ms=2000)
     await rig.told_of_a_change()
@@ -194,7 +193,6 @@ async def test_after_deregistration_the_tools_are_gone_and_the_change_is_told(ri
     assert rig.heard == [LIST_CHANGED, LIST_CHANGED]
 
 
-@pytest.mark.req("AX-6.3-3", "AX-6.3-1")
 async def test_after_missed_heartbeats_too_by_the_aggregators_own_watch() -> None:
     rig = Rig(grace_s=0)
     await rig.add("env", Board(tool("a")), interval_ms=100)
@@ -206,7 +204,6 @@ async def test_after_missed_heartbeats_too_by_the_aggregators_own_watch() -> Non
     watch.cancel()
 
 
-@pytest.mark.req("AX-6.3-1")
 async def test_heartbeats_keep_it() -> None:
     rig = Rig(grace_s=0)
     session_id = await rig.add("env", Board(tool("a")), interval_ms=100)

@@ -81,7 +81,6 @@ def test_names_are_prefixed_merged_and_in_order() -> None:
     assert names(catalog, NameStyle.COLON) == ["edge.env:c", "edge.zoo:a", "edge.zoo:b"]
 
 
-@pytest.mark.req("AX-9.2-1")
 def test_annotations_are_passed_on_as_they_are_with_the_depth_added() -> None:
     stated = {
         "latency_class": "realtime",

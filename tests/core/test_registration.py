@@ -23,7 +23,6 @@ REQUIRED = {key: THE_DRAFTS[key] for key in ("subserver_id", "segment", "transpo
 MISSING = object()
 
 
-@pytest.mark.req("AX-6.1-1")
 def test_the_drafts_example_is_taken_as_it_stands() -> None:
     assert RegistrationRequest.parse(THE_DRAFTS) == RegistrationRequest(
         subserver_id="550e8400-e29b-41d4-a716-446655440000",
@@ -37,14 +36,12 @@ def test_the_drafts_example_is_taken_as_it_stands() -> None:
     )
 
 
-@pytest.mark.req("AX-6.1-1")
 def test_what_may_be_left_out() -> None:
     request = RegistrationRequest.parse(REQUIRED)
     assert (request.heartbeat_interval_ms, request.authority, request.capabilities) == (0, None, frozenset({"tools"}))
     assert RegistrationRequest.parse({**REQUIRED, "authority": None, "_meta": {}, "x-mcpax-subtree-ids": []}) == request
 
 
-@pytest.mark.req("AX-6.1-1")
 @pytest.mark.parametrize(
     ("field", "values"),
     [
@@ -107,13 +104,11 @@ def test_any_json_object_is_a_request_or_a_fault(params: dict[str, Any]) -> None
         RegistrationRequest.parse({**THE_DRAFTS, **params})
 
 
-@pytest.mark.req("AX-6.2-1")
 @pytest.mark.parametrize("interval", [0, 100, 5000, 3_600_000])
 def test_the_deadline_is_three_intervals(interval: int) -> None:
     assert RegistrationRequest.parse({**REQUIRED, "heartbeat_interval_ms": interval}).heartbeat_deadline_ms == 3 * interval
 
 
-@pytest.mark.req("AX-6.2-1")
 def test_the_answer_has_the_drafts_fields() -> None:
     budget = Budget(max_calls_per_minute=60, max_mutable_calls_per_session=10)
     assert RegistrationResponse("stm32h7", "a3f7c", 15000, budget).to_json() == {

@@ -51,7 +51,6 @@ class Rig:
 # --- registering
 
 
-@pytest.mark.req("AX-6.2-1")
 async def test_the_answer_assigns_segment_session_deadline_and_budget() -> None:
     rig = Rig(budget=Budget(max_calls_per_minute=60))
     responses = [await rig.registry.register(request(f"s{n}", n, heartbeat_interval_ms=5000), Board(tool("read"))) for n in range(3)]
@@ -207,7 +206,6 @@ async def test_a_tool_listed_twice_and_too_many_tools_are_refused() -> None:
 # --- heartbeats
 
 
-@pytest.mark.req("AX-6.3-1")
 async def test_three_missed_heartbeats_deregister() -> None:
     rig = Rig(grace_s=0)
     session = await rig.register()
@@ -226,7 +224,6 @@ async def test_three_missed_heartbeats_deregister() -> None:
         rig.registry.heartbeat(session.id)
 
 
-@pytest.mark.req("AX-6.3-1")
 async def test_two_missed_and_then_one_heard_start_the_count_anew() -> None:
     rig = Rig(grace_s=0)
     session = await rig.register()
@@ -237,7 +234,6 @@ async def test_two_missed_and_then_one_heard_start_the_count_anew() -> None:
     assert rig.segments() == ["env"]
 
 
-@pytest.mark.req("AX-6.3-1")
 async def test_with_interval_zero_no_heartbeat_is_expected() -> None:
     rig = Rig()
     await rig.register(request(heartbeat_interval_ms=0))
@@ -263,7 +259,6 @@ async def test_only_the_silent_one_goes_and_the_next_sweep_is_asked_for_in_time(
 # --- deregistering
 
 
-@pytest.mark.req("AX-6.3-2")
 async def test_deregistering_removes_at_once() -> None:
     rig = Rig()
     session = await rig.register()

@@ -136,7 +136,6 @@ async def test_a_subservers_own_fault_is_passed_on() -> None:
 # --- route and cursor
 
 
-@pytest.mark.req("AX-7.2-1")
 @pytest.mark.parametrize(
     ("meta", "way", "cursor"),
     [
@@ -157,7 +156,6 @@ async def test_the_whole_route_is_forwarded_with_the_cursor_one_further(meta: Js
     assert call.route[call.cursor] == "env"  # the subserver finds itself there
 
 
-@pytest.mark.req("AX-7.2-1")
 @pytest.mark.parametrize(
     "meta",
     [

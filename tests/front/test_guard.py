@@ -47,7 +47,17 @@ async def test_health_needs_no_token(guarded: httpx.AsyncClient) -> None:
 
 
 async def test_a_rebound_host_is_refused(http: httpx.AsyncClient) -> None:
-    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1", "a@b"):
+    for host in (
+        "evil.example",
+        "evil.example:80",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example",
+        "",
+        "[::1",
+        "a@b",
+        "evil.example@127.0.0.1",
+        "127.0.0.1/evil",
+    ):
         for path in ("/mcp", "/admin/status", "/healthz"):
             answer = await http.get(path, headers={"Host": host})
             assert answer.status_code == 421, (host, path)
@@ -60,7 +70,14 @@ async def test_loopback_hosts_are_served(http: httpx.AsyncClient) -> None:
 
 
 async def test_other_peoples_pages_are_refused(http: httpx.AsyncClient) -> None:
-    for origin in ("http://evil.example", "null", "http://127.0.0.1.evil.example", "https://localhost.evil.example:443", ""):
+    for origin in (
+        "http://evil.example",
+        "null",
+        "http://127.0.0.1.evil.example",
+        "https://localhost.evil.example:443",
+        "",
+        "http://e@localhost",
+    ):
         for path in ("/mcp", "/admin/status"):
             answer = await http.post(path, headers={"Origin": origin}, json={})
             assert answer.status_code == 403, (origin, path)

@@ -207,6 +207,16 @@ async def test_the_unusual_goes_the_sdks_way(request_body: Json) -> None:
     assert passed_on
 
 
+async def test_hanging_up_within_the_body_is_no_request_at_all() -> None:
+    request = body()
+    waiting: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive() -> Message:
+        return waiting.pop()
+
+    assert await run_lean(await quick_gateway(), request, receive) == ([], False)
+
+
 async def test_hanging_up_cancels_the_call() -> None:
     gateway = await quick_gateway()
     slow = next(tool for tool in gateway.bench.tools if tool.path == ("slow",))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from mcp import Client
 
+from mcpax.front import connections
 from mcpax.front.http import SHUTDOWN_S, build_app, open_listener, serve_http
 from tests.front.bench import Gateway
 from tests.front.conftest import PATIENCE_S, serving
@@ -53,3 +55,30 @@ async def test_stopping_ends_open_streams_at_once_and_with_a_word(gateway: Gatew
             await asyncio.wait_for(asyncio.gather(task, return_exceptions=True), PATIENCE_S)
             assert asyncio.get_running_loop().time() - started < SHUTDOWN_S
             assert [change async for change in changes] == []
+
+
+async def test_connections_that_say_nothing_are_bounded_in_number_and_time(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(connections, "FIRST_REQUEST_S", 0.2)
+    async with serving(build_app(gateway.aggregator)) as url:
+        parts = urlsplit(url)
+        opened = [await asyncio.open_connection(parts.hostname, parts.port) for _ in range(5)]
+        # The ones over the limit are cut off at once, the silent ones after their time; either way the server is free again.
+        ends = await asyncio.wait_for(asyncio.gather(*(reader.read() for reader, _ in opened), return_exceptions=True), PATIENCE_S)
+        assert len(ends) == 5
+        for _, writer in opened:
+            writer.close()
+        async with httpx.AsyncClient() as http:
+            assert (await http.get(f"{url}/healthz")).status_code == 200
+
+
+async def test_more_connections_than_allowed_are_cut_off(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 2)
+    async with serving(build_app(gateway.aggregator)) as url:
+        parts = urlsplit(url)
+        held = [await asyncio.open_connection(parts.hostname, parts.port) for _ in range(2)]
+        with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
+            async with httpx.AsyncClient() as http:
+                await http.get(f"{url}/healthz")
+        for _, writer in held:
+            writer.close()

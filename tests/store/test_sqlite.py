@@ -1,6 +1,7 @@
 """Identity that outlives restarts, in few writes and bounded space."""
 
 import sqlite3
+import tempfile
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -92,12 +93,19 @@ def test_the_boards_not_seen_for_longest_go_first(path: Path) -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(-1e6, 1e6)), max_size=30))
 def test_never_more_than_allowed_and_the_board_at_hand_is_always_kept(visits: list[tuple[str, float]]) -> None:
     clock = Clock()
-    store = Store(Path(":memory:"), now=clock, max_subservers=3)
-    for hardware, ahead in visits:
-        clock.at += ahead
-        given_ = store.subserver_id(hardware)
-        assert store.subserver_id(hardware) == given_
-        assert store._db.execute("SELECT count(*) FROM subserver").fetchone()[0] <= 3
+    with tempfile.TemporaryDirectory() as directory:
+        store = Store(Path(directory) / "mcpax.db", now=clock, max_subservers=3)
+        for hardware, ahead in visits:
+            clock.at += ahead
+            given_ = store.subserver_id(hardware)
+            assert store.subserver_id(hardware) == given_
+            assert store._db.execute("SELECT count(*) FROM subserver").fetchone()[0] <= 3
+        store.close()
+
+
+def test_the_file_is_for_its_owner_alone(path: Path) -> None:
+    Store(path).aggregator_id()
+    assert [file.name for file in path.parent.iterdir() if file.stat().st_mode & 0o077] == []
     store.close()
 
 

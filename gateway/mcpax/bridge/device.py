@@ -165,7 +165,7 @@ class Device:
         if self._heartbeat is None:
             self.problem = "the board answers but does not synchronise (docs/wire-format.md §5)"
         if self._upstream_session is not None and not self.problem:
-            self._upstream.heartbeat(self._upstream_session)
+            self._keep_registered(self._upstream_session)
 
     def synchronised(self, heartbeat: Heartbeat) -> None:
         self._heartbeat = heartbeat
@@ -217,7 +217,7 @@ class Device:
             self._registering = asyncio.create_task(self._register())
         elif self._upstream_session is not None and self.problem:
             self.problem = ""
-            self._upstream.heartbeat(self._upstream_session)
+            self._keep_registered(self._upstream_session)
 
     def _mismatched(self, difference: list[str]) -> None:
         problem = "the firmware does not fit the device map: " + "; ".join(difference)
@@ -227,6 +227,14 @@ class Device:
         self._log.error("map_mismatch", difference=difference, hint="Rebuild the firmware from this map, or correct the map.")
         if self._upstream_session is not None:
             self._upstream.degrade(self._upstream_session, "map_mismatch")
+
+    def _keep_registered(self, session_id: str) -> None:
+        """Heartbeat on the board's behalf; registers anew if it was degraded for so long that it was removed meanwhile."""
+        try:
+            self._upstream.heartbeat(session_id)
+        except Fault:
+            self._upstream_session = None
+            self._judge()
 
     def _difference(self) -> list[str]:
         device = self._binding.map

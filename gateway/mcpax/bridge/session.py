@@ -36,6 +36,8 @@ RESTART_PAUSE_S = 0.02
 """Between two attempts to synchronise, so that a board that does nothing but restart costs next to nothing."""
 REFUSALS = frozenset({Status.UNKNOWN_TOOL, Status.BAD_ARGUMENTS, Status.OUT_OF_RANGE})
 SEQUENCES = 256
+MAX_UNCONFIRMED = 64
+"""How far calls may run ahead of what the board has shown to have reached: half of what it takes for new (§5.3), to be sure."""
 ADOPTION_STRIDE = 16
 """Sequences to skip when taking over a board that was synchronised before: copies of an earlier owner's last calls may still come."""
 
@@ -46,7 +48,9 @@ Tap = Callable[[str, bytes], None]
 class SessionListener(Protocol):
     """Who owns the session: the device."""
 
-    def heard(self) -> None: ...
+    def heard(self) -> None:
+        """It spoke, or is at work on a call that has not timed out."""
+        ...
 
     def synchronised(self, heartbeat: Heartbeat) -> None:
         """After connecting, and again after every reboot of the board."""
@@ -110,6 +114,8 @@ class StubSession:
         self._estimator = RoundTripEstimator(transport.limits.byte_s, turnaround_s)
         self._state = _State.OPENING
         self._seq = 0
+        self._confirmed = 0
+        """The newest sequence that the board is known to have reached. Far ahead of it, a new call would look old to the board."""
         self._boot_id = 0
         self._window = 1
         self._pending: dict[int, _Pending] = {}
@@ -183,6 +189,9 @@ class StubSession:
         if deadline is not None and self._loop.time() >= deadline:
             self._wake()  # the turn that is not taken
             raise _no_time()
+        if self._ahead(self._seq + 1) > MAX_UNCONFIRMED:
+            self._lose("sequences_unconfirmed")  # only a new start tells where the board really is
+            raise Fault(ErrorKind.DEVICE_LOST, "The board takes no calls any more; starting over with it.", outcome=Outcome.NOT_EXECUTED)
         self._seq = (self._seq + 1) % SEQUENCES
         return self._seq
 
@@ -239,6 +248,8 @@ class StubSession:
             if pending.timer is not None:
                 pending.timer.cancel()
             del self._pending[seq]
+            if not pending.sent and seq == self._seq:
+                self._seq = (seq - 1) % SEQUENCES  # the board never saw it
             self._wake()
 
     def _transmit(self, pending: _Pending) -> None:
@@ -286,6 +297,8 @@ class StubSession:
                 self._listener.event(message)
 
     def _answered(self, response: Response, size: int) -> None:
+        if response.status != Status.UNSYNCHRONISED:
+            self._confirm(response.seq)
         pending = self._pending.get(response.seq)
         if pending is None or pending.answer.done():
             self._counters.duplicates_suppressed += 1
@@ -308,6 +321,13 @@ class StubSession:
             self._estimator.measured(elapsed, len(pending.message) + size)
         pending.answer.set_result(response)
 
+    def _ahead(self, seq: int) -> int:
+        return (seq - self._confirmed) % SEQUENCES
+
+    def _confirm(self, seq: int) -> None:
+        if self._ahead(seq) <= self._ahead(self._seq):  # else it is from long ago, or was never given out
+            self._confirmed = seq
+
     # --- presence
 
     def _check_boot(self) -> None:
@@ -327,7 +347,8 @@ class StubSession:
             return
         fresh = self._loop.time() - self._last_heard < self._heartbeat_s / 2 and not self._boot_in_doubt
         if self._state is _State.READY and (self._pending or fresh):
-            # Calls are heartbeat enough, and a heartbeat must not overtake one (§5.4).
+            # Calls are heartbeat enough, and a heartbeat must not overtake one (§5.4). A board at work on one counts as heard.
+            self._listener.heard()
             self._next_beat(self._heartbeat_s)
             return
         self._heartbeats_missed += 1
@@ -360,15 +381,16 @@ class StubSession:
         self._window = heartbeat.window
         if self._state is _State.READY:
             if known and heartbeat.synchronised:
+                self._confirm(heartbeat.highest_seq)
                 self._next_beat(self._heartbeat_s)
             else:
                 self._restarted("boot_id")
-        elif not heartbeat.synchronised:
-            if not known:  # now that its boot id is known, it can be synchronised; one that stays deaf is asked again in time
-                self._beat_soon()
-        else:
-            if heartbeat.highest_seq != self._seq:
-                self._seq = (heartbeat.highest_seq + ADOPTION_STRIDE) % SEQUENCES
+        elif not known:
+            # It may be an answer to an earlier owner of the line. Whoever answers to this boot id now, answers to us.
+            self._beat_soon()
+        elif heartbeat.synchronised:  # one that stays deaf is asked again in time
+            self._confirmed = heartbeat.highest_seq
+            self._seq = (heartbeat.highest_seq + ADOPTION_STRIDE) % SEQUENCES
             self._state = _State.READY
             self._next_beat(self._heartbeat_s)
             self._listener.synchronised(heartbeat)

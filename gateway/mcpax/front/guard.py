@@ -112,10 +112,13 @@ class Guard:
 
 
 def _hostname(url: str) -> str | None:
+    """The host of an origin, or of a Host header behind `//`; None if there is more to it than that."""
     try:
-        return urlsplit(url).hostname
+        parts = urlsplit(url)
     except ValueError:
         return None
+    plain = not parts.path and not parts.query and not parts.fragment and "@" not in parts.netloc
+    return parts.hostname if plain else None
 
 
 def _bears(authorization: str, token: str) -> bool:

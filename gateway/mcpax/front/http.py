@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 
 from mcpax.core.aggregator import Aggregator
 from mcpax.front.admin import Admin, NoDevices, Operations
+from mcpax.front.connections import BoundedProtocol
 from mcpax.front.guard import Access, Guard
 from mcpax.front.lean import LeanCalls
 from mcpax.front.mcp_server import build_server
@@ -33,7 +34,9 @@ MCP_PATHS: dict[str, NameStyle | None] = {"/mcp": None, **{f"/mcp/{style}": styl
 """Where MCP is served, and in which style names are printed there; None: chosen by client."""
 
 MAX_SESSIONS = 256
-"""Per endpoint. A session costs memory until it is idle for half an hour, and a Pi has little."""
+"""Per endpoint: a session costs memory, and a Pi has little."""
+SESSION_IDLE_S = 300.0
+"""A session that nothing was heard of for this long is closed, as few clients close theirs. Who comes back begins anew."""
 SHUTDOWN_S = 2.0
 """How long responses may still take when we stop. The caller drains calls before, so this is for the last bytes."""
 
@@ -86,7 +89,10 @@ def build_app(
 def _manager(aggregator: Aggregator, style: NameStyle | None, access: Access) -> StreamableHTTPSessionManager:
     # Host and Origin are the guard's, on every path; without settings the SDK leaves them alone.
     return StreamableHTTPSessionManager(
-        build_server(aggregator, style), max_request_body_size=access.max_body_bytes, max_sessions=MAX_SESSIONS
+        build_server(aggregator, style),
+        max_request_body_size=access.max_body_bytes,
+        max_sessions=MAX_SESSIONS,
+        session_idle_timeout=SESSION_IDLE_S,
     )
 
 
@@ -111,7 +117,7 @@ async def serve_http(app: Starlette, listener: socket.socket, on_bound: Callable
     """Serve until cancelled, then close the listener. `on_bound` gets the actual port once connections are accepted."""
     config = uvicorn.Config(
         app,
-        http="h11",  # strict about headers where httptools is not
+        http=BoundedProtocol,  # on h11: strict about headers where httptools is not
         lifespan="off",
         log_config=None,
         access_log=False,

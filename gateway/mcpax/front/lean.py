@@ -8,7 +8,6 @@ of what a tool does.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import orjson
 from mcp.shared.exceptions import MCPError
@@ -51,10 +50,12 @@ class LeanCalls:
         if scope["type"] != "http" or not self._looks_plain(scope["method"], headers):
             await self._app(scope, receive, send)
             return
-        body, last = await _read(receive)
-        request = self._plain_call(body, headers) if last is None else None
+        body = await _read(receive)
+        if body is None:
+            return  # the client hung up before it had asked
+        request = self._plain_call(body, headers)
         if request is None:
-            await self._app(scope, _replay(body, last, receive), send)
+            await self._app(scope, _replay(body, receive), send)
             return
         await self._answer(request, receive, send)
 
@@ -130,23 +131,21 @@ def _length(answer: bytes) -> tuple[bytes, bytes]:
     return b"content-length", str(len(answer)).encode()
 
 
-async def _read(receive: Receive) -> tuple[bytes, Message | None]:
-    """The whole body; or what came of it and the message that ended it early."""
-    body = b""
+async def _read(receive: Receive) -> bytes | None:
+    """The whole body; None if the client hung up within it."""
+    body: bytes = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return body, message
+            return None
         body += message.get("body", b"")
         if not message.get("more_body"):
-            return body, None
+            return body
 
 
-def _replay(body: bytes, last: Message | None, receive: Receive) -> Receive:
+def _replay(body: bytes, receive: Receive) -> Receive:
     """A `receive` that begins with what has been read already."""
-    waiting: list[Any] = [{"type": "http.request", "body": body, "more_body": last is not None}]
-    if last is not None:
-        waiting.append(last)
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replayed() -> Message:
         return waiting.pop(0) if waiting else await receive()

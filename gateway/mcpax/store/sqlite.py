@@ -33,6 +33,7 @@ class Store:
         self._path = path
         with self._told():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(mode=0o600)  # ids are no secrets, but nobody else's business either; SQLite's other files follow this one
             self._db = sqlite3.connect(path, isolation_level=None)
         try:
             with self._told():

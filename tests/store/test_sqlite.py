@@ -106,7 +106,6 @@ def test_never_more_than_allowed_and_the_board_at_hand_is_always_kept(visits: li
 def test_the_file_is_for_its_owner_alone(path: Path) -> None:
     Store(path).aggregator_id()
     assert [file.name for file in path.parent.iterdir() if file.stat().st_mode & 0o077] == []
-    store.close()
 
 
 def use(path: Path) -> None:

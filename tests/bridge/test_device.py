@@ -10,7 +10,7 @@ import cbor2
 import pytest
 
 from mcpax.bridge.counters import DeviceCounters
-from mcpax.bridge.device import EVENTS_PER_S, Binding, Device
+from mcpax.bridge.device import EVENTS_PER_S, Binding, Device, Registered
 from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap, PortMatch
 from mcpax.bridge.toolset import Toolset
@@ -24,6 +24,8 @@ from tests.harness.model_stub import Answer, Fate, ModelTransport
 from tests.harness.virtual_time import VirtualTimeLoop
 from tests.virtual import MAPS
 
+IDENTITY = "00000000-0000-4000-8000-000000000000"
+
 
 class Upstream:
     """An aggregator that writes down."""
@@ -32,6 +34,7 @@ class Upstream:
         self.requests: list[RegistrationRequest] = []
         self.heartbeats = 0
         self.degraded: list[str] = []
+        self.withdrawn: list[str] = []
         self.emitted: list[Notification] = []
         self.refusal: Fault | None = None
         self.forgotten = False
@@ -55,6 +58,9 @@ class Upstream:
         assert session_id == "session"
         self.degraded.append(reason)
 
+    def deregister(self, session_id: str) -> None:
+        self.withdrawn.append(session_id)
+
     def emit(self, session_id: str, notification: Notification) -> None:
         assert session_id == "session"
         self.emitted.append(notification)
@@ -63,7 +69,15 @@ class Upstream:
 class Plugged:
     """A device, its model stub, and the upstream it registers with."""
 
-    def __init__(self, board: str, firmware: DeviceMap | None = None, *, drop: int = 0, refusal: Fault | None = None) -> None:
+    def __init__(
+        self,
+        board: str,
+        firmware: DeviceMap | None = None,
+        *,
+        drop: int = 0,
+        refusal: Fault | None = None,
+        predecessor: Registered | None = None,
+    ) -> None:
         self.loop = VirtualTimeLoop()
         self.map = load_map(MAPS / f"{board}.toml")
         self.upstream = Upstream()
@@ -71,10 +85,10 @@ class Plugged:
         self.counters = DeviceCounters()
         self.runs = 0
         self.takes_s = 0.0
-        self.loop.finish(self._start(firmware or self.map, drop))
+        self.loop.finish(self._start(firmware or self.map, drop, predecessor))
         self.loop.advance(0.1)
 
-    async def _start(self, firmware: DeviceMap, drop: int) -> None:
+    async def _start(self, firmware: DeviceMap, drop: int, predecessor: Registered | None) -> None:
         tools = {tool.id: tool for tool in firmware.tools}
 
         def handle(tool: int, _: list[Any]) -> Answer:
@@ -84,9 +98,15 @@ class Plugged:
         self.transport = ModelTransport(firmware, handle)
         self.transport.to_gateway.fates.extend([Fate.DROP] * drop)
         binding = Binding("board", self.map, PortMatch())
-        identity = "00000000-0000-4000-8000-000000000000"
         self.device = Device(
-            binding, Toolset(self.map), self.transport, self.upstream, self.counters, subserver_id=identity, tap=lambda *_: None
+            binding,
+            Toolset(self.map),
+            self.transport,
+            self.upstream,
+            self.counters,
+            subserver_id=IDENTITY,
+            tap=lambda *_: None,
+            predecessor=predecessor,
         )
         self.running = self.loop.create_task(self.device.run())
 
@@ -181,6 +201,13 @@ def test_a_board_at_work_on_a_long_call_stays_registered(plug: MakePlugged) -> N
     before = plugged.upstream.heartbeats
     plugged.call("dose", {"amount": 1})
     assert plugged.upstream.heartbeats - before >= 20 * 1000 // plugged.map.port.heartbeat_ms - 1
+
+
+def test_a_spare_board_takes_the_place_of_the_one_before(plug: MakePlugged) -> None:
+    assert plug("valve-actuator", predecessor=Registered("another", "before")).upstream.withdrawn == ["before"]
+    assert plug("valve-actuator", predecessor=Registered(IDENTITY, "before")).upstream.withdrawn == [], (
+        "it is the same board: it comes back"
+    )
 
 
 @pytest.mark.req("AX-8.3-2")

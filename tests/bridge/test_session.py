@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from mcpax.bridge.counters import DeviceCounters
 from mcpax.bridge.maps.model import DeviceMap, Field, FieldType, Profile, ToolMap
-from mcpax.bridge.session import MAX_QUEUE, RESTART_PAUSE_S, StubSession
+from mcpax.bridge.session import MAX_QUEUE, RESTART_PAUSE_S, SILENT_WORK_S, StubSession
 from mcpax.bridge.wire.dialect import dialect_for
 from mcpax.bridge.wire.messages import CallRequest, Event, Heartbeat, HeartbeatRequest, Registration, Response, Status, outcome_of
 from mcpax.capability import Capability
@@ -622,6 +622,34 @@ def test_sequences_that_an_earlier_owner_may_have_used_are_skipped(ready: MakeBe
     bench = ready(profile)
     assert bench.wait(bench.call(1)).outcome is Outcome.EXECUTED
     assert bench.stub._highest > 8  # more than any window
+
+
+@PROFILES
+def test_a_board_that_died_at_work_is_lost_even_to_a_caller_without_a_deadline(ready: MakeBench, profile: Profile) -> None:
+    bench = ready(profile)
+    bench.transport.to_stub.deliver = lambda _: None
+    made = bench.call(1, timeout_s=None)
+    bench.loop.advance(SILENT_WORK_S + 3 * HEARTBEAT_S)
+    assert bench.listener.reasons == ["heartbeat_timeout"]
+    assert made.outcome is Outcome.UNKNOWN
+
+
+def test_an_idempotent_call_that_brings_the_board_down_is_not_run_for_ever(ready: MakeBench) -> None:
+    bench = ready(Profile.A)
+    deliver = bench.transport.to_stub.deliver
+    boots = iter(range(100, 1000))
+
+    def crash(message: bytes) -> None:
+        if isinstance(dialect_for(bench.device).decode_request(message), HeartbeatRequest):
+            deliver(message)
+        else:
+            bench.stub.reset(next(boots))
+            bench.stub.announce()
+
+    bench.transport.to_stub.deliver = crash
+    made = bench.call(1, IDEMPOTENT, timeout_s=None)
+    bench.loop.advance(60)
+    assert made.outcome is Outcome.UNKNOWN
 
 
 @PROFILES

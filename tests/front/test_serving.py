@@ -59,7 +59,7 @@ async def test_stopping_ends_open_streams_at_once_and_with_a_word(gateway: Gatew
 
 async def test_connections_that_say_nothing_are_bounded_in_number_and_time(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
-    monkeypatch.setattr(connections, "FIRST_REQUEST_S", 0.2)
+    monkeypatch.setattr(connections, "REQUEST_S", 0.2)
     async with serving(build_app(gateway.aggregator)) as url:
         parts = urlsplit(url)
         opened = [await asyncio.open_connection(parts.hostname, parts.port) for _ in range(5)]

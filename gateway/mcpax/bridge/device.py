@@ -50,6 +50,14 @@ class Binding:
     match: PortMatch
 
 
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """Who a board was to the aggregator."""
+
+    subserver_id: str
+    session_id: str
+
+
 class Upstream(Protocol):
     """The part of the aggregator that a device needs."""
 
@@ -58,6 +66,8 @@ class Upstream(Protocol):
     def heartbeat(self, session_id: str) -> None: ...
 
     def degrade(self, session_id: str, reason: str) -> None: ...
+
+    def deregister(self, session_id: str) -> None: ...
 
     def emit(self, session_id: str, notification: Notification) -> None: ...
 
@@ -73,6 +83,7 @@ class Device:
         *,
         subserver_id: str,
         tap: Tap,
+        predecessor: Registered | None = None,
     ) -> None:
         self._binding = binding
         self._toolset = toolset
@@ -80,6 +91,7 @@ class Device:
         self._counters = counters
         self._transport = transport
         self._subserver_id = subserver_id
+        self._predecessor = predecessor
         self._log = structlog.get_logger("mcpax.device").bind(device=binding.segment)
         self._complaints = Complaints(self._log)
         self._dialect = dialect_for(binding.map)
@@ -125,6 +137,10 @@ class Device:
     def came_online(self) -> bool:
         """It was taken in at some time, whatever became of it."""
         return self._upstream_session is not None
+
+    @property
+    def registered_as(self) -> Registered | None:
+        return Registered(self._subserver_id, self._upstream_session) if self._upstream_session is not None else None
 
     @property
     def boot_id(self) -> int:
@@ -277,6 +293,10 @@ class Device:
             heartbeat_interval_ms=port.heartbeat_ms,
             capabilities=frozenset({"tools", "notifications"}),
         )
+        if self._ended.done():
+            return
+        if self._predecessor is not None and self._predecessor.subserver_id != self._subserver_id:
+            self._upstream.deregister(self._predecessor.session_id)
         try:
             response = await self._upstream.register(request, self)
         except Fault as fault:
@@ -284,6 +304,9 @@ class Device:
             self._log.error("registration_refused", reason=fault.text())
             return
         self._upstream_session = response.session_id
+        if self._ended.done():
+            self._upstream.degrade(response.session_id, "lost while registering")
+            return
         self.problem = ""
         self._log.info("online", profile=str(self._binding.map.profile), boot_id=self.boot_id, map_hash=f"{self._binding.map.hash:08x}")
 

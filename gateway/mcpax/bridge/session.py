@@ -32,6 +32,10 @@ HEARTBEAT_ANSWER_BYTES = 32
 OPEN_PATIENCE_S = 3.0
 """An Arduino's bootloader listens for two seconds before the stub does."""
 OPEN_BEAT_S = 0.25
+SILENT_WORK_S = 300.0
+"""How long a board may be at work on calls without a word; after that it is lost, also to a caller who would wait for ever."""
+MAX_RESTARTS = 2
+"""Of the board during one idempotent call: one that brings the board down again and again is not run for ever."""
 RESTART_PAUSE_S = 0.02
 """Between two attempts to synchronise, so that a board that does nothing but restart costs next to nothing."""
 REFUSALS = frozenset({Status.UNKNOWN_TOOL, Status.BAD_ARGUMENTS, Status.OUT_OF_RANGE})
@@ -152,13 +156,15 @@ class StubSession:
         self._counters.calls += 1
         ran_before_restart = False
         """It may have: this call was on its way when the board restarted. Whatever comes of the next attempt, that stays true."""
+        restarts = 0
         while True:
             try:
                 seq = await self._turn(deadline)
                 response = await self._exchange(seq, tool.id, self._dialect.call(tool, seq, raw), deadline)
             except _BoardRestarted as restart:
                 ran_before_restart |= not restart.cannot_have_run
-                if tool.capability.idempotent or not ran_before_restart:
+                restarts += 1
+                if not ran_before_restart or (tool.capability.idempotent and restarts <= MAX_RESTARTS):
                     continue
                 raise _restarted_during_call() from None
             except Fault as fault:
@@ -366,8 +372,9 @@ class StubSession:
         if self._state is _State.OPENING:
             return now - self._opening_since > max(OPEN_PATIENCE_S, MISSED_HEARTBEATS * self._heartbeat_s)
         if self._pending:
-            # A slow tool may keep a board quiet for long; only together with a call that timed out does silence mean loss.
-            return self._timed_out_since_heard and now - self._last_heard > MISSED_HEARTBEATS * self._heartbeat_s
+            # A slow tool may keep a board quiet for long; only together with a call that timed out does silence soon mean loss.
+            patience_s = MISSED_HEARTBEATS * self._heartbeat_s if self._timed_out_since_heard else SILENT_WORK_S
+            return now - self._last_heard > patience_s
         return self._heartbeats_missed >= MISSED_HEARTBEATS
 
     def _next_beat(self, wait_s: float) -> None:

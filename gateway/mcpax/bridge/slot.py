@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import structlog
 
 from mcpax.bridge.counters import DeviceCounters
-from mcpax.bridge.device import GATEWAY_STOPPED, Binding, Device, Upstream
+from mcpax.bridge.device import GATEWAY_STOPPED, Binding, Device, Registered, Upstream
 from mcpax.bridge.frames import FrameReader, Json
 from mcpax.bridge.ports import Port
 from mcpax.bridge.toolset import Toolset
@@ -52,6 +52,8 @@ class Slot:
         self._last_plugged = ""
         self._task: asyncio.Task[None] | None = None
         self._watchers: list[Watcher] = []
+        self._predecessor: Registered | None = None
+        """What the last board here was registered as: a spare board takes its place."""
 
     @property
     def busy(self) -> bool:
@@ -107,6 +109,8 @@ class Slot:
 
     async def _serve_board(self, port: Port) -> str:
         settings = self.binding.map.port
+        # Before the port is taken, because it may fail.
+        subserver_id = self._identify(f"{self.binding.segment}|{self.binding.map.name}|{port.identity}")
         transport = await open_uart(
             port.path, settings.baud, self._dialect.framing, self._dialect.max_message, reset_on_open=settings.reset_on_open
         )
@@ -119,12 +123,14 @@ class Slot:
             transport,
             self._upstream,
             self.counters,
-            subserver_id=self._identify(f"{self.binding.segment}|{self.binding.map.name}|{port.identity}"),
+            subserver_id=subserver_id,
+            predecessor=self._predecessor,
             tap=self._tap,
         )
         try:
             return await self._device.run()
         finally:
+            self._predecessor = self._device.registered_as or self._predecessor
             transport.close()
 
     async def close(self) -> None:

@@ -72,6 +72,11 @@ class Aggregator:
     def degrade(self, session_id: str, reason: str) -> None:
         self.registry.degrade(session_id, reason)
 
+    def deregister(self, session_id: str) -> None:
+        """Take a subserver out, if it is still there."""
+        if self.registry.get(session_id) is not None:
+            self.registry.deregister(session_id)
+
     async def list_tools(self, style: NameStyle, cursor: str | None = None) -> Page:
         """One page of the merged list; asks the subservers first if the list has aged."""
         if cursor is None and self._clock() - self._listed_at > self._list_ttl_s:

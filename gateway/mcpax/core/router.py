@@ -18,7 +18,7 @@ from mcpax.core.catalog import Catalog, Route
 from mcpax.core.subserver import Call, Json, Progress
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.name_codec import NameStyle, render
-from mcpax.names import InvalidName, QualifiedName, dotted, qualified
+from mcpax.names import MAX_NAME_CHARS, InvalidName, QualifiedName, dotted, qualified
 
 log = structlog.get_logger("mcpax.router")
 
@@ -84,7 +84,7 @@ class Router:
 
     def _not_found(self, printed: str) -> Fault:
         names = [render(route.name, style) for route in self._catalog.routes() for style in NameStyle]
-        near = get_close_matches(printed, names, n=1)
+        near = get_close_matches(printed, names, n=1) if len(printed) <= MAX_NAME_CHARS else []
         return Fault(
             ErrorKind.TOOL_NOT_FOUND,
             f"Unknown tool: {printed[:300]}",

@@ -6,7 +6,7 @@ Without this, whoever reaches the port could take every file descriptor, and wit
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import resource
 
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -14,9 +14,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 log = structlog.get_logger("mcpax.connections")
 
 MAX_CONNECTIONS = 512
-"""Half of the usual 1024 descriptors; the rest is for boards, files and whatever libraries open."""
-FIRST_REQUEST_S = 10.0
-"""From connecting to the end of the first request's headers."""
+"""Half of the usual 1024 descriptors, or of what there are; the rest is for boards, files and whatever libraries open."""
+REQUEST_S = 10.0
+"""How long a connection may be without a request at work; then it is closed, however much of one it has sent."""
+
+
+def most_connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(MAX_CONNECTIONS, soft // 2)
 
 
 class BoundedProtocol(H11Protocol):
@@ -24,18 +29,23 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            log.warning("too_many_connections", most=MAX_CONNECTIONS, peer=self.client)
+        self._last_cycle = self.cycle
+        self._watch: asyncio.TimerHandle | None = None
+        if len(self.connections) > most_connections():
+            log.warning("too_many_connections", most=most_connections(), peer=self.client)
             transport.abort()
             return
-        self._first_request: asyncio.TimerHandle | None = self.loop.call_later(FIRST_REQUEST_S, self._said_nothing)
+        self._watch = self.loop.call_later(REQUEST_S, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        timer: Any = getattr(self, "_first_request", None)
-        if timer is not None:
-            timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
         super().connection_lost(exc)
 
-    def _said_nothing(self) -> None:
-        if self.cycle is None:
+    def _look(self) -> None:
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle and self.cycle is self._last_cycle:
             self.transport.close()
+            return
+        self._last_cycle = self.cycle
+        self._watch = self.loop.call_later(REQUEST_S, self._look)

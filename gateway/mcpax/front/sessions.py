@@ -24,6 +24,7 @@ OUTBOX_NOTIFICATIONS = 256
 EVENT_LEVEL: LoggingLevel = "info"
 _LEVELS: tuple[LoggingLevel, ...] = get_args(LoggingLevel)
 _LEVEL_STATE = "mcpax.log_level"
+_JOINED_STATE = "mcpax.joined"
 
 Context = ServerRequestContext[Any, Any]
 
@@ -43,6 +44,9 @@ class Sessions:
     async def joined(self, ctx: Context, _: NotificationParams) -> None:
         """`notifications/initialized`: from here on the client may be told things."""
         connection = _connection(ctx)
+        if _JOINED_STATE in connection.state:
+            return  # said again; it is told everything already
+        connection.state[_JOINED_STATE] = True
         outbox = _Outbox(connection)
         connection.exit_stack.callback(self._notifier.subscribe(outbox.put))
         connection.exit_stack.push_async_callback(outbox.close)

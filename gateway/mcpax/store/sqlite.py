@@ -16,6 +16,8 @@ from pathlib import Path
 SCHEMA_VERSION = 1
 MAX_SUBSERVERS = 4096
 REFRESH_S = 24 * 3600.0
+BUSY_S = 0.1
+"""How long to wait for another program that holds the file: the event loop waits as well."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identity (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subserver (hardware TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, seen REAL NOT NULL) WITHOUT ROWID;
@@ -34,7 +36,7 @@ class Store:
         with self._told():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             path.touch(mode=0o600)  # ids are no secrets, but nobody else's business either; SQLite's other files follow this one
-            self._db = sqlite3.connect(path, isolation_level=None)
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_S)
         try:
             with self._told():
                 self._prepare()

@@ -20,6 +20,11 @@ from mcpax.documents.faults import nearest
 __all__ = ["FieldsCodec", "Problem", "RawValue", "ValueFault", "from_raw", "to_raw"]
 
 
+MOST_NAME_CHARS = 64
+MOST_TOLD = 16
+"""Unknown arguments that are told one by one; nobody reads more, and looking for what was meant takes time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     field: str
@@ -61,7 +66,7 @@ class FieldsCodec:
                 raw.append(default)
             else:
                 problems.append(self._missing(name, "missing"))
-        problems += [Problem(name, f"unknown argument; {nearest(name, self._known)}") for name in given if name not in self._known]
+        problems += self._unknown([name for name in given if name not in self._known])
         if problems:
             raise ValueFault(problems)
         return raw
@@ -81,6 +86,14 @@ class FieldsCodec:
         if problems:
             raise ValueFault(problems)
         return values
+
+    def _unknown(self, names: Sequence[str]) -> list[Problem]:
+        told = [
+            Problem(name[:MOST_NAME_CHARS], f"unknown argument; {nearest(name[:MOST_NAME_CHARS], self._known)}")
+            for name in names[:MOST_TOLD]
+        ]
+        rest = len(names) - MOST_TOLD
+        return [*told, Problem("", f"and {rest} more unknown arguments")] if rest > 0 else told
 
     def _missing(self, name: str, how: str) -> Problem:
         return Problem(name, f"{how}; allowed: {allowed(self._known[name])}")

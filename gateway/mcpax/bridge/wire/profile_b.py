@@ -217,8 +217,8 @@ def _identity(entry: Any, size: int) -> tuple[int, str]:
 
 
 def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS:
-        raise WireError(f"{what} is not a text of 1 to {MAX_NAME_CHARS} characters: {_shown(value)}")
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_CHARS or not value.isprintable():
+        raise WireError(f"{what} is not a text of 1 to {MAX_NAME_CHARS} printable characters: {_shown(value)}")
     return value
 
 

@@ -28,7 +28,7 @@ IDLE_CALLS = 100
 SLOWER_BY = 5.0
 """The honest board's median call during an attack, in idle medians."""
 SLOWEST_BY = 30.0
-"""Its slowest but one in a hundred, in idle ones: a hiccup of the machine is no attack."""
+"""Its slowest but one in ten, in idle ones: a hiccup of the machine is no attack, and one in a hundred is a hiccup."""
 DEADLINE_S = 12.0
 
 
@@ -114,8 +114,8 @@ async def under_attack(attack: str, device: str, directory: Path) -> AsyncIterat
             assert not scene.faults, f"the honest board failed {len(scene.faults)} times: {scene.faults[:3]}"
             attacked = scene.honest_s
             medians = statistics.median(attacked) / statistics.median(idle)
-            slowest = statistics.quantiles(attacked, n=100)[98] / statistics.quantiles(idle, n=100)[98]
-            print(f"{attack} on {device}: honest calls {len(attacked)}, median x{medians:.1f}, 99th percentile x{slowest:.1f}")
+            slowest = statistics.quantiles(attacked, n=10)[8] / statistics.quantiles(idle, n=10)[8]
+            print(f"{attack} on {device}: honest calls {len(attacked)}, median x{medians:.1f}, 90th percentile x{slowest:.1f}")
             assert medians < SLOWER_BY, f"{attack} makes the honest board {medians:.1f} times slower"
             assert slowest < SLOWEST_BY, f"{attack} makes the honest board's slowest calls {slowest:.1f} times slower"
 

@@ -34,8 +34,14 @@ def node() -> str:
     return found
 
 
+@pytest.fixture(scope="module", params=["legacy", "modern"])
+def era(request: pytest.FixtureRequest) -> str:
+    """With sessions (2025-11-25), and without (2026-07-28)."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def inspector(node: str) -> list[str]:
+def inspector(node: str, era: str) -> list[str]:
     """The command, installed once per version. Without scripts: it needs none to run, and they are other people's."""
     wanted = (HERE / "package.json").read_text()
     stamp = INSTALLED / "installed"
@@ -46,7 +52,7 @@ def inspector(node: str) -> list[str]:
         done = subprocess.run(npm, cwd=INSTALLED, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         stamp.write_text(wanted)
-    return [node, str(INSTALLED / "node_modules" / ".bin" / "mcp-inspector"), "--cli"]
+    return [node, str(INSTALLED / "node_modules" / ".bin" / "mcp-inspector"), "--cli", "--protocol-era", era]
 
 
 @pytest.fixture(params=["http", "stdio"])
@@ -68,26 +74,33 @@ async def run(command: list[str], home: Path) -> tuple[int | None, dict[str, Any
     return process.returncode, json.loads(out)
 
 
+def listed(tool: str, era: str) -> str:
+    """It calls only what it was listed."""
+    return ("." if era == "legacy" else "__").join(("edge", "bench", tool))
+
+
 @pytest.mark.req("AX-1.1-a", "AX-1.1-d")
-async def test_it_lists(inspector: list[str], target: list[str], tmp_path: Path) -> None:
-    """Strictly: it also judges whether every schema is one that all clients can use."""
+async def test_it_lists(inspector: list[str], target: list[str], era: str, tmp_path: Path) -> None:
+    """Strictly: it also judges whether every schema is one that all clients can use. Without a session nobody is known to take dots."""
     status, answer = await run([*inspector, *target, "--method", "tools/list", "--strict"], tmp_path)
     assert status == 0
     tools = {tool["name"]: tool for tool in answer["tools"]}
-    assert tools["edge.bench.echo"]["annotations"]["readOnlyHint"] is True
-    assert tools["edge.bench.burn"]["_meta"]["x-mcpax-safety"] == "irreversible_mutable"
+    assert tools[listed("echo", era)]["annotations"]["readOnlyHint"] is True
+    assert tools[listed("burn", era)]["_meta"]["x-mcpax-safety"] == "irreversible_mutable"
 
 
 @pytest.mark.req("AX-1.1-a", "AX-5.2-1")
-async def test_it_calls(inspector: list[str], target: list[str], tmp_path: Path) -> None:
-    call = [*inspector, *target, "--method", "tools/call", "--tool-name", "edge.bench.echo", "--tool-arg", "text=hi"]
+async def test_it_calls(inspector: list[str], target: list[str], era: str, tmp_path: Path) -> None:
+    call = [*inspector, *target, "--method", "tools/call", "--tool-name", listed("echo", era), "--tool-arg", "text=hi"]
     status, answer = await run(call, tmp_path)
     assert (status, answer["content"]) == (0, [{"type": "text", "text": "hi"}])
 
 
-async def test_it_reads_a_failure_of_a_tool_with_an_output_schema(inspector: list[str], target: list[str], tmp_path: Path) -> None:
+async def test_it_reads_a_failure_of_a_tool_with_an_output_schema(
+    inspector: list[str], target: list[str], era: str, tmp_path: Path
+) -> None:
     """The TypeScript SDK checks structured content of errors too, so the message must survive without any."""
-    _, answer = await run([*inspector, *target, "--method", "tools/call", "--tool-name", "edge.bench.lost"], tmp_path)
+    _, answer = await run([*inspector, *target, "--method", "tools/call", "--tool-name", listed("lost", era)], tmp_path)
     assert answer["isError"] is True
     assert "Outcome: unknown" in answer["content"][0]["text"]
     assert answer["_meta"]["x-mcpax-error"]["outcome"] == "unknown"

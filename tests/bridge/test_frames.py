@@ -13,7 +13,7 @@ from mcpax.bridge.frames import FrameReader
 from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.wire import profile_b
 from mcpax.bridge.wire.dialect import dialect_for
-from tests.bridge.wire.vectors import Vector, octets, vectors
+from tests.vectors.read import Vector, unhex, vectors
 
 MAPS = Path(__file__).resolve().parents[1] / "firmware" / "maps"
 A, B = (load_map(MAPS / f"vector-{name}.toml") for name in ("a", "b"))
@@ -124,5 +124,5 @@ def test_what_the_stub_answered_in_the_vectors_is_readable(vector: Vector) -> No
     device = A if vector.fields[0].startswith("a") else B
     dialect = dialect_for(device)
     reader = FrameReader(device)
-    for message in dialect.framing.decoder(dialect.max_message).feed(octets(vector.fields[3])):
+    for message in dialect.framing.decoder(dialect.max_message).feed(unhex(vector.fields[3])):
         assert reader.read("rx", message)["kind"] in {"response", "heartbeat", "registration", "event"}

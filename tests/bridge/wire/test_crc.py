@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpax.bridge.wire.crc import crc8, crc16
-from tests.bridge.wire.vectors import Vector, octets, vectors
+from tests.vectors.read import Vector, unhex, vectors
 
 CHECKSUMS = {"crc8": crc8, "crc16": crc16}
 
@@ -13,7 +13,7 @@ CHECKSUMS = {"crc8": crc8, "crc16": crc16}
 @pytest.mark.parametrize("vector", vectors("crc"), ids=str)
 def test_vectors(vector: Vector) -> None:
     name, data, checksum = vector.fields
-    assert CHECKSUMS[name](octets(data)) == octets(checksum)
+    assert CHECKSUMS[name](unhex(data)) == unhex(checksum)
 
 
 def test_check_values() -> None:

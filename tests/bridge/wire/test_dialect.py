@@ -10,7 +10,7 @@ from mcpax.bridge.maps.model import DeviceMap, Encoding, Profile
 from mcpax.bridge.wire.dialect import ENVELOPE_BYTES, REGISTRATION_BYTES, dialect_for
 from mcpax.bridge.wire.framing import CobsFraming, SofFraming
 from mcpax.bridge.wire.messages import CallRequest, Event, Heartbeat, HeartbeatRequest, Registration, Response, Status, WireError
-from tests.bridge.wire.vectors import Vector, octets, vectors
+from tests.vectors.read import Vector, unhex, vectors
 
 MAPS = Path(__file__).resolve().parents[2] / "firmware" / "maps"
 DEVICES: dict[str, DeviceMap] = {name: load_map(MAPS / f"vector-{name}.toml") for name in ("a", "a8", "b")}
@@ -29,10 +29,10 @@ def frames(device: DeviceMap, line: bytes) -> list[bytes]:
 @pytest.mark.req("AX-B.1-3", "AX-B.2-2")
 @pytest.mark.parametrize("vector", vectors("boot", "in", "event"), ids=str)
 def test_everything_the_stub_sent_is_whole_frames_that_keep_to_the_map(vector: Vector) -> None:
-    device, sent = device_of(vector), octets(vector.fields[3])
+    device, sent = device_of(vector), unhex(vector.fields[3])
     dialect, tools = dialect_for(device), {tool.id: tool for tool in device.tools}
     asked = (
-        {r.seq: r.tool for m in frames(device, octets(vector.fields[2])) if (r := call_in(device, m)) and vector.fields[4] != "0"}
+        {r.seq: r.tool for m in frames(device, unhex(vector.fields[2])) if (r := call_in(device, m)) and vector.fields[4] != "0"}
         if vector.kind == "in"
         else {}
     )
@@ -72,7 +72,7 @@ def call_in(device: DeviceMap, message: bytes) -> CallRequest | None:
 def test_what_the_gateway_sends_for_the_same_values_is_what_the_stub_ran(vector: Vector) -> None:
     device = device_of(vector)
     dialect = dialect_for(device)
-    for message in frames(device, octets(vector.fields[2])):
+    for message in frames(device, unhex(vector.fields[2])):
         request = call_in(device, message)
         tool = next((tool for tool in device.tools if request and tool.id == request.tool), None)
         if request and tool and tool.encoding is not Encoding.TLV:  # whose fields may come in any order

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from mcpax.bridge.maps.model import Crc
 from mcpax.bridge.wire.crc import crc16
 from mcpax.bridge.wire.framing import MAX_LEN, CobsFraming, Decoder, Framing, SofFraming
-from tests.bridge.wire.vectors import FRAMINGS, Vector, octets, vectors
+from tests.vectors.read import Vector, unhex, vectors
+
+FRAMINGS: dict[str, Framing] = {"sof-crc8": SofFraming(Crc.CRC8), "sof-crc16": SofFraming(Crc.CRC16), "cobs": CobsFraming()}
 
 LARGEST = 300
 SOF16 = FRAMINGS["sof-crc16"]
@@ -42,9 +44,9 @@ def held(decoder: Decoder) -> int:
 def test_frames_of_the_vectors_in_both_directions(vector: Vector) -> None:
     name, _, message, frame = vector.fields
     framing = FRAMINGS[name]
-    assert framing.encode(octets(message)).hex() == frame
-    decoder = framing.decoder(len(octets(message)))
-    assert decoder.feed(octets(frame)) == [octets(message)]
+    assert framing.encode(unhex(message)).hex() == frame
+    decoder = framing.decoder(len(unhex(message)))
+    assert decoder.feed(unhex(frame)) == [unhex(message)]
     assert (decoder.counters.frames, decoder.counters.crc_errors, decoder.counters.oversize, decoder.counters.resyncs) == (1, 0, 0, 0)
     assert held(decoder) == 0
 
@@ -59,7 +61,7 @@ def test_streams_of_the_vectors_however_they_are_cut(vector: Vector, step: int) 
     for number, part in enumerate(line.split("~")):
         if number:
             found += decoder.silence()
-        data = octets(part.strip() or "-")
+        data = unhex(part.strip() or "-")
         for start in range(0, len(data), step):
             found += decoder.feed(data[start : start + step])
     assert [message.hex() for message in found] == ([] if expected == "-" else expected.split())

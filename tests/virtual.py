@@ -30,7 +30,7 @@ from mcpax.gateway import Gateway
 ROOT = Path(__file__).resolve().parents[1]
 MAPS = ROOT / "device-maps"
 PROGRAMS = ROOT / "build/virtual"
-BOARDS = ("env-sensor", "relay-board", "valve-actuator")
+BOARDS = ("env-sensor", "relay-board", "relay-board-b", "valve-actuator")
 
 START_S = 10.0
 ONLINE_S = 20.0
@@ -50,14 +50,12 @@ def build_boards() -> None:
 class VirtualBoard:
     """One board. Its port appears in `directory` under a name like udev's, and may come and go with `start` and `stop`."""
 
-    def __init__(
-        self, name: str, directory: Path, *, number: int = 1, baud: int = 0, seed: int = 1, label: str = "", map: DeviceMap | None = None
-    ) -> None:
+    def __init__(self, name: str, directory: Path, *, number: int = 1, baud: int = 0, seed: int = 1, map: DeviceMap | None = None) -> None:
         self.name = name
         self.map = map or load_map(MAPS / f"{name}.toml")
         self.link = directory / f"usb-mcpax_{name}_{number:04}-if00"
         self.segment = name if number == 1 else f"{name}-{number}"
-        self._options = ["--baud", str(baud), "--seed", str(seed), "--label", label]
+        self._options = ["--baud", str(baud), "--seed", str(seed), "--number", str(number)]
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -72,7 +70,10 @@ class VirtualBoard:
         """Plug it in and power it up; returns when it runs."""
         build_boards()
         self._process = subprocess.Popen(
-            [PROGRAMS / self.name, "--link", self.link, *self._options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            [PROGRAMS / self.name, "--link", self.link, *self._options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self._process.stdout is not None
         readable, _, _ = select.select([self._process.stdout], [], [], START_S)
@@ -89,10 +90,17 @@ class VirtualBoard:
         """Let the physical thing happen that it watches: button, heat, blocked motor."""
         self._running().send_signal(signal.SIGUSR2)
 
+    def hang(self) -> None:
+        """Let its program hang, until `go_on`."""
+        self._running().send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._running().send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         """Pull it out. Its name goes away with it."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)  # a stopped one could not go
+            self.go_on()  # a stopped one could not go
             self._process.terminate()
             self._process.communicate(timeout=START_S)
             self._process = None

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from tests.virtual import BOARDS, MAPS, VirtualBoard
+from tests.virtual import MAPS, VirtualBoard
 
 CALLS_A_DAY = 3 * 24 * 3600 // 5
 WARM_UP_PART = 0.2
@@ -133,8 +133,9 @@ async def gateway(boards: list[VirtualBoard], directory: Path) -> AsyncIterator[
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     config = directory / "mcpax.toml"
+    maps = json.dumps([str(MAPS / f"{name}.toml") for name in TOOLS])
     config.write_text(
-        f'[gateway]\nlisten = "127.0.0.1:{port}"\nstate_dir = "{directory}/state"\nmaps = ["{MAPS}"]\nby_id_dirs = ["{directory}"]\n'
+        f'[gateway]\nlisten = "127.0.0.1:{port}"\nstate_dir = "{directory}/state"\nmaps = {maps}\nby_id_dirs = ["{directory}"]\n'
     )
     arguments = ["-m", "mcpax", "serve", "--config", str(config), "--log-level", "error"]
     process = await asyncio.create_subprocess_exec(sys.executable, *arguments)
@@ -166,11 +167,11 @@ class Day:
 
     async def live(self) -> None:
         """Three callers, one per board, share the day."""
-        await asyncio.gather(*(self._caller(name) for name in BOARDS))
+        await asyncio.gather(*(self._caller(name) for name in TOOLS))
 
     async def _caller(self, name: str) -> None:
         client = await Client.open(self._port)
-        for number in range(self._total // len(BOARDS)):
+        for number in range(self._total // len(TOOLS)):
             tool, arguments = self._dice.choice(TOOLS[name])
             answer = await client.call(f"edge.{name}.{tool}", arguments)
             self.counts["calls"] += 1
@@ -240,7 +241,7 @@ def judge(samples: list[tuple[int, float]], total: int) -> dict[str, float]:
 async def soak(calls: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="mcpax-soak-") as folder, contextlib.ExitStack() as plugged:
         directory = Path(folder)
-        boards = {name: VirtualBoard(name, directory) for name in BOARDS}
+        boards = {name: VirtualBoard(name, directory) for name in TOOLS}
         for board in boards.values():
             plugged.enter_context(board)
         async with gateway(list(boards.values()), directory) as (port, pid):

@@ -229,6 +229,13 @@ def test_firmware_of_another_map_never_goes_online(plug: MakePlugged, board: str
 
 
 @BOARDS
+def test_a_debug_build_that_the_map_does_not_know_of_is_called_one(plug: MakePlugged, board: str) -> None:
+    plugged = plug(board, load_map(MAPS / f"{board}.toml", debug=True))
+    assert not plugged.upstream.requests
+    assert "the board runs a debug build: put debug = true" in plugged.device.problem
+
+
+@BOARDS
 def test_a_board_reflashed_under_way_is_degraded_until_it_fits_again(plug: MakePlugged, board: str) -> None:
     plugged = plug(board)
     stub = plugged.transport.stub

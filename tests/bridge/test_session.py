@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -663,6 +664,26 @@ def test_three_unanswered_heartbeats_and_the_board_is_lost(ready: MakeBench, pro
     made = bench.wait(bench.call(7))
     assert fault_of(made).kind is ErrorKind.DEVICE_LOST
     assert made.outcome is Outcome.NOT_EXECUTED
+
+
+@PROFILES
+def test_a_board_that_sends_events_all_the_time_is_still_asked(ready: MakeBench, profile: Profile) -> None:
+    """Its dead man's switch waits to hear from us, however much we hear from it."""
+    bench = ready(profile)
+    asked: list[float] = []
+
+    def watch(message: bytes) -> None:
+        if isinstance(dialect_for(bench.device).decode_request(message), HeartbeatRequest):
+            asked.append(bench.loop.time())
+
+    bench.transport.watch = watch
+    began = bench.loop.time()
+    for count in range(100):
+        say(bench, bench.stub.writer.event(1, count))
+        bench.loop.advance(HEARTBEAT_S / 10)
+    assert len(bench.listener.events) == 100
+    gaps = [later - earlier for earlier, later in pairwise([began, *asked, bench.loop.time()])]
+    assert max(gaps) <= 1.5 * HEARTBEAT_S
 
 
 @PROFILES

@@ -17,7 +17,10 @@ from tests.virtual import BOARDS, MAPS, VirtualBoard
 Mcpax = Callable[..., Result]
 
 
-def write_config(directory: Path, *, maps: Path | None = MAPS, more: str = "") -> Path:
+SHIPPED = tuple(MAPS / f"{name}.toml" for name in BOARDS)
+
+
+def write_config(directory: Path, *, maps: Sequence[Path] = SHIPPED, more: str = "") -> Path:
     """A configuration whose ports are in `directory`/by-id, on any free port."""
     (directory / "by-id").mkdir(parents=True, exist_ok=True)
     path = directory / "mcpax.toml"
@@ -26,7 +29,7 @@ def write_config(directory: Path, *, maps: Path | None = MAPS, more: str = "") -
         'listen = "127.0.0.1:0"',
         'state_dir = "state"',
         'by_id_dirs = ["by-id"]',
-        f"maps = {json.dumps([str(maps)] if maps else [])}",
+        f"maps = {json.dumps([str(path) for path in maps])}",
         more,
     ]
     path.write_text("\n".join(lines))
@@ -47,12 +50,12 @@ def serve(config: Path, online: int = 0) -> Iterator[str]:
 def plugged_in(names: Sequence[str], directory: Path) -> Iterator[dict[str, VirtualBoard]]:
     directory.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        yield {name: stack.enter_context(VirtualBoard(name, directory, label="bench")) for name in names}
+        yield {name: stack.enter_context(VirtualBoard(name, directory)) for name in names}
 
 
 @pytest.fixture(scope="package")
 def gateway_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A gateway with all three boards online, for every test that leaves it as it was."""
+    """A gateway with all boards online, for every test that leaves it as it was."""
     directory = tmp_path_factory.mktemp("gateway")
     with plugged_in(BOARDS, directory / "by-id"), serve(write_config(directory), online=len(BOARDS)) as url:
         yield url

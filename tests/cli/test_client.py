@@ -24,7 +24,7 @@ def guarded_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A gateway that wants a token, without boards."""
     directory = tmp_path_factory.mktemp("guarded")
     (directory / "token").write_text(f"{TOKEN}\n")
-    with serve(write_config(directory, maps=None, more='token_file = "token"')) as url:
+    with serve(write_config(directory, maps=(), more='token_file = "token"')) as url:
         yield url
 
 

@@ -21,6 +21,8 @@ from mcpax.cli.main import main
 from tests.cli.program import MCPAX, PATIENCE_S, Program
 from tests.virtual import BOARDS, build_boards
 
+TOOLS = 17
+"""Of all virtual boards."""
 CLIENTS = ("Claude Desktop", "Claude Code", "VS Code", "Cursor", "Codex")
 
 
@@ -52,7 +54,7 @@ def test_the_check_is_one_line_of_json() -> None:
     (line,) = done.stdout.splitlines()
     report = json.loads(line)
     assert report["ok"] is True
-    assert report["tools"] == 13
+    assert report["tools"] == TOOLS
     assert report["url"].endswith("/mcp")
     assert report["protocols"] == ["2026-07-28", "2025-11-25"]
     assert set(report["result"]) == {"temperature", "humidity"}
@@ -77,7 +79,7 @@ def test_it_runs_until_interrupted_mends_its_boards_and_leaves_nothing(tmp_path:
         boards = boards_of(program.pid)
         assert sorted(boards) == sorted(BOARDS)
         assert {device["state"] for device in told["devices"]} == {"online"}
-        assert len(told["tools"]) == 13
+        assert len(told["tools"]) == TOOLS
         assert tuple(told["clients"]) == CLIENTS
         ports = Path(told["devices"][0]["port"]).parent
         identity = httpx.get(f"{url}/admin/status").json()["aggregator_id"]

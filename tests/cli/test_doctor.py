@@ -90,7 +90,7 @@ def test_ports_of_a_running_gateway_are_fine_and_boards_are_asked_through_it(run
 def test_a_map_without_a_port_is_told_by_serve_devices_and_doctor(run: CliRunner, tmp_path: Path) -> None:
     draft = tmp_path / "lamp.toml"
     draft.write_text('[device]\nname = "lamp"\nprofile = "B"\nversion = "1.0.0"\n[[event]]\nid = 1\nname = "hot"\n')
-    config = write_config(tmp_path, maps=draft)
+    config = write_config(tmp_path, maps=[draft])
     (tmp_path / "by-id/usb-lamp-if00").symlink_to("/dev/null")
     with Program(["serve", "--config", config, "--log-json"]) as program:
         warning = json.loads(program.wait_for_text('"event": "map_unused"', "stderr"))
@@ -106,17 +106,17 @@ def test_a_map_without_a_port_is_told_by_serve_devices_and_doctor(run: CliRunner
 
 
 def test_a_gateway_of_another_configuration_is_told(run: CliRunner, tmp_path: Path) -> None:
-    with serve(write_config(tmp_path / "other", maps=None)) as url:
+    with serve(write_config(tmp_path / "other", maps=())) as url:
         config = write_config(tmp_path)
         config.write_text(config.read_text().replace("127.0.0.1:0", url.removeprefix("http://")))
         _, other = examine(run, config, healthy=False)["gateway"]
     assert other["level"] == "fail"
-    assert "does not know env-sensor, relay-board, valve-actuator: it was started with another configuration" in other["message"]
+    assert f"does not know {', '.join(BOARDS)}: it was started with another configuration" in other["message"]
 
 
 def test_boards_of_another_configuration_are_not_reported_as_ours(run: CliRunner, tmp_path: Path) -> None:
     with plugged_in(["env-sensor"], tmp_path / "other/by-id"), serve(write_config(tmp_path / "other"), online=1) as url:
-        config = write_config(tmp_path, maps=None, more='[[device]]\nsegment = "mine"\nport = { by_id = "usb-mine" }')
+        config = write_config(tmp_path, maps=(), more='[[device]]\nsegment = "mine"\nport = { by_id = "usb-mine" }')
         config.write_text(config.read_text().replace("127.0.0.1:0", url.removeprefix("http://")))
         found = examine(run, config, "--no-ask", healthy=False)
     assert not [check for check in found if check.startswith("board ")]

@@ -18,6 +18,7 @@ from mcpax.cli.output import fitted
 from mcpax.cli.tool_view import effect, row
 from tests.cli.conftest import Mcpax, plugged_in, serve, write_config
 from tests.cli.program import MCPAX, Program
+from tests.virtual import BOARDS
 
 
 def test_devices_tell_their_state_and_counters(mcpax: Mcpax) -> None:
@@ -28,6 +29,7 @@ def test_devices_tell_their_state_and_counters(mcpax: Mcpax) -> None:
     assert [line.split()[:3] for line in rows] == [
         ["env-sensor", "online", "env-sensor"],
         ["relay-board", "online", "relay-board"],
+        ["relay-board-b", "online", "relay-board-b"],
         ["valve-actuator", "online", "valve-actuator"],
     ]
     assert rows[0].split()[3] == "usb-mcpax_env-sensor_0001-if00", "the name, without the directory"
@@ -38,13 +40,14 @@ def test_devices_tell_their_state_and_counters(mcpax: Mcpax) -> None:
 
 def test_devices_for_programs(mcpax: Mcpax) -> None:
     devices = json.loads(mcpax("devices", "--json").stdout)
-    assert {device["segment"]: device["profile"] for device in devices} == {"env-sensor": "B", "relay-board": "A", "valve-actuator": "B"}
+    profiles = {device["segment"]: device["profile"] for device in devices}
+    assert profiles == {"env-sensor": "B", "relay-board": "A", "relay-board-b": "B", "valve-actuator": "B"}
 
 
 def test_watching_goes_on_until_interrupted(gateway_url: str) -> None:
     with Program(["devices", "--watch", "--json", "--url", gateway_url]) as program:
         lines = program.wait_for(lambda lines: len(lines) >= 2)
-        assert all(len(json.loads(line)) == 3 for line in lines)
+        assert all(len(json.loads(line)) == len(BOARDS) for line in lines)
         assert program.end(signal.SIGINT) == 0
 
 

@@ -90,6 +90,7 @@ def test_header(run: CliRunner, tmp_path: Path) -> None:
     out = tmp_path / "map.h"
     assert run.invoke(main, ["map", "header", str(SENSOR), "-o", str(out)]).exit_code == 0
     assert f"0x{load_map(SENSOR).hash:08x}" in out.read_text().lower()
+    assert f"0x{load_map(SENSOR, debug=True).hash:08X}" in run.invoke(main, ["map", "header", "--debug", str(SENSOR)]).stdout
     faulty = tmp_path / "faulty.toml"
     faulty.write_text(FAULTY)
     refused = run.invoke(main, ["map", "header", str(faulty)])

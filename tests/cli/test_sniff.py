@@ -15,7 +15,7 @@ from mcpax.cli.frame_text import frame_text
 from mcpax.cli.main import main
 from tests.cli.conftest import Mcpax, plugged_in, serve, write_config
 from tests.cli.program import Program
-from tests.virtual import MAPS
+from tests.virtual import BOARDS, MAPS
 
 CALL = {
     "time": "2026-01-02T03:04:05.678901+00:00",
@@ -76,7 +76,7 @@ def test_a_recording_has_the_heartbeats_too(tmp_path: Path) -> None:
     maps.mkdir()
     quick = re.sub(r"heartbeat_ms = \d+", "heartbeat_ms = 100", (MAPS / "env-sensor.toml").read_text())
     (maps / "env-sensor.toml").write_text(quick)
-    with plugged_in(["env-sensor"], tmp_path / "by-id"), serve(write_config(tmp_path, maps=maps), online=1) as url:  # noqa: SIM117
+    with plugged_in(["env-sensor"], tmp_path / "by-id"), serve(write_config(tmp_path, maps=[maps]), online=1) as url:  # noqa: SIM117
         with Program(["sniff", "--record", file, "--url", url]) as program:
             program.wait_for_text("heartbeats are not shown", "stderr")
             assert program.end(signal.SIGINT) == 0
@@ -106,7 +106,7 @@ def test_events_and_restarts_are_seen(tmp_path: Path) -> None:
 
 def test_a_gateway_that_stops_is_told(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
-        with serve(write_config(tmp_path, maps=None)) as url:
+        with serve(write_config(tmp_path, maps=())) as url:
             sniffing = stack.enter_context(Program(["sniff", "--url", url]))
             sniffing.wait_for_text("watching", "stderr")
         assert sniffing.ended() == 1
@@ -117,7 +117,7 @@ def test_an_unknown_device_is_told_with_those_there_are(mcpax: Mcpax) -> None:
     result = mcpax("sniff", "toaster")
     assert result.exit_code == 1
     assert "No device 'toaster'" in result.stderr
-    assert "env-sensor, relay-board, valve-actuator" in result.stderr
+    assert ", ".join(BOARDS) in result.stderr
 
 
 def test_bytes_on_request_and_always_for_what_cannot_be_read() -> None:

@@ -2,7 +2,7 @@
 
 #define GREETING_MAX 16
 
-unsigned long handler_runs;
+volatile unsigned long handler_runs;
 void (*handler_watch)(uint8_t tool_id, const mcpax_value *args);
 
 static uint32_t runs_since_start;
@@ -16,15 +16,20 @@ static uint8_t ran(uint8_t tool_id, const mcpax_value *args, uint8_t status)
 {
     handler_runs++;
     runs_since_start++;
+#if defined(__SDCC_mcs51) /* cannot pass two arguments through a pointer to a function, and nobody watches there */
+    (void)tool_id;
+    (void)args;
+#else
     if (handler_watch != NULL) {
         handler_watch(tool_id, args);
     }
+#endif
     return status;
 }
 
 uint8_t mcpax_tool_add(const mcpax_value *args, mcpax_value *results)
 {
-    results[RESULT_ADD_SUM].i = args[ARG_ADD_A].i + args[ARG_ADD_B].i;
+    results[RESULT_ADD_SUM].i = (mcpax_signed)(args[ARG_ADD_A].i + args[ARG_ADD_B].i);
     return ran(1, args, MCPAX_OK);
 }
 
@@ -49,7 +54,7 @@ uint8_t mcpax_tool_fail(const mcpax_value *args, mcpax_value *results)
 
 uint8_t mcpax_tool_count(const mcpax_value *args, mcpax_value *results)
 {
-    results[RESULT_COUNT_RUNS].u = runs_since_start + 1;
+    results[RESULT_COUNT_RUNS].u = (mcpax_unsigned)(runs_since_start + 1);
     return ran(5, args, MCPAX_OK);
 }
 

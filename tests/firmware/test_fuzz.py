@@ -32,6 +32,12 @@ def dialogues(stub: str) -> Iterator[list[bytes]]:
             yield [unhex(vector.fields[2]) for vector in group]
 
 
+def run(fuzzer: str, scratch: Path, *corpora: Path) -> None:
+    command = [str(ROOT / "build/fuzz" / fuzzer), f"-runs={RUNS}", "-seed=1", "-max_len=1500", "-artifact_prefix=./", *map(str, corpora)]
+    done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
 @pytest.mark.req("AX-B.1-1", "AX-B.2-2")
 @pytest.mark.parametrize("way", ["raw", "framed"])
 @pytest.mark.parametrize("profile", ["a", "b"])
@@ -41,6 +47,15 @@ def test_nothing_breaks_the_stub(profile: str, way: str, tmp_path: Path) -> None
     for number, steps in enumerate(dialogues(profile)):
         framed = [bytes((RAW_BYTES, len(step))) + step for step in steps if len(step) < 256]
         (corpus / str(number)).write_bytes(b"".join(steps if way == "raw" else framed))
-    fuzzer = [str(ROOT / f"build/fuzz/{profile}-{way}"), f"-runs={RUNS}", "-seed=1", "-max_len=1500", "-artifact_prefix=./"]
-    done = subprocess.run([*fuzzer, str(corpus)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
+    run(f"{profile}-{way}", tmp_path, corpus)
+
+
+@pytest.mark.req("AX-B.1-1")
+def test_nothing_breaks_a_stub_that_keeps_no_response(tmp_path: Path) -> None:
+    run("a51", tmp_path)
+
+
+@pytest.mark.req("AX-B.2-2")
+@pytest.mark.parametrize("fuzzer", ["tight", "relay-board-b", "valve-actuator"])
+def test_nothing_is_read_or_written_behind_the_smallest_buffers(fuzzer: str, tmp_path: Path) -> None:
+    run(fuzzer, tmp_path)

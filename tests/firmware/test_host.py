@@ -39,7 +39,7 @@ def test_profile_b_frames() -> None:
 
 
 @pytest.mark.req("AX-B.1-1", "AX-B.1-3", "AX-8.3-1")
-@pytest.mark.parametrize("stub", ["a-1-1", "a-2-2", "a-2-1", "a8-1-1"])
+@pytest.mark.parametrize("stub", ["a-1-1", "a-2-2", "a-2-1", "a8-1-1", "a51-1-0"])
 def test_profile_a_stub(stub: str) -> None:
     run(f"stub-{stub}")
 
@@ -71,6 +71,7 @@ def test_library_allocates_nothing_and_needs_no_library(tmp_path: Path) -> None:
     assert kinds["mcpax_arguments"] == kinds["mcpax_outputs"] == "R"
     assert ".data.rel.ro" in _output(["objdump", "-t", "all.o"], tmp_path) or kinds["mcpax_tools"] == "R"
     assert not {name for name, kind in kinds.items() if kind in "dD" and name != "mcpax_tools"}, "initialised variables cost flash and RAM"
+    assert {name for name, kind in kinds.items() if kind in "bB"} == {"mcpax"}, "all that it remembers is one struct"
 
 
 def _output(command: list[str], cwd: Path) -> str:

@@ -16,6 +16,7 @@ static void start(uint16_t boot_id)
 {
     app_start();
     sent.length = 0;
+    memset(&mcpax, 0, sizeof mcpax); /* as a chip's startup does */
     mcpax_start(boot_id);
 }
 
@@ -32,7 +33,11 @@ static void notify(unsigned long event_id)
     static const uint8_t word[] = {'o', 'h'};
     const mcpax_value bell[] = {[FIELD_BELL_TIMES] = {.u = 513}};
     const mcpax_value said[] = {[FIELD_SAID_WORD] = {.string = {word, sizeof word}}, [FIELD_SAID_MOOD] = {.i = -2}};
-    mcpax_notify((uint8_t)event_id, event_id == EVENT_BELL ? bell : said);
+    if (event_id == 1) {
+        mcpax_notify(EVENT_BELL, bell);
+    } else {
+        mcpax_notify(EVENT_SAID, said);
+    }
 }
 
 /* --- Vectors ------------------------------------------------------------------------------------------------------------- */
@@ -66,10 +71,17 @@ static bytes call_frame(uint8_t tool_id, uint8_t sequence)
 #if MCPAX_PROFILE_A
     uint8_t message[] = {MCPAX_TYPE_CALL, tool_id, sequence};
 #else
-    uint8_t message[] = {0xA5, 0, 2, 1, MCPAX_TYPE_CALL, 2, 0x18, sequence, 3, 0x18, tool_id, 4, 0xA0, 0, 0};
+    uint8_t message[] = {0xA5, 0, 2, 1, MCPAX_TYPE_CALL, 2, 0x18, sequence, 3, 0x18, tool_id, 4, 0xA0};
 #endif
+    uint8_t buffer[MCPAX_FRAME_ROOM(sizeof message)];
     sent.length = 0;
-    mcpax_frame_send(message, sizeof message - MCPAX_FRAME_TAIL);
+    mcpax_out_begin(buffer, sizeof message);
+    do {
+        for (size_t i = 0; i < sizeof message; i++) {
+            mcpax_out_byte(message[i]);
+        }
+    } while (mcpax_out_again());
+    mcpax_out_end();
     return sent;
 }
 
@@ -79,10 +91,17 @@ static void call(uint8_t tool_id, uint8_t sequence)
     receive(&frame);
 }
 
+static void heartbeat(uint16_t believed_boot_id)
+{
+    mcpax.sequence = 0;
+    mcpax.believed_boot_id = believed_boot_id;
+    mcpax_handle_heartbeat();
+}
+
 static void synchronise(uint16_t boot_id)
 {
     start(boot_id);
-    mcpax_handle_heartbeat(0, boot_id);
+    heartbeat(boot_id);
 }
 
 static void test_many_calls_that_do_not_run(void)
@@ -120,8 +139,6 @@ static void test_heard(void)
     call(5, 1);
     expect_number(NULL, "a call is, even when it does not run", true, mcpax_heard());
     expect_number(NULL, "asked once, told once", false, mcpax_heard());
-    mcpax_handle_heartbeat(0, 0);
-    expect_number(NULL, "a heartbeat is, whatever boot id it believes in", true, mcpax_heard());
 }
 
 static void test_events_that_cannot_be_sent(void)
@@ -134,21 +151,29 @@ static void test_events_that_cannot_be_sent(void)
     sent.length = 0;
     mcpax_notify(EVENT_SAID, said);
     expect_bytes(NULL, "an event that does not fit is not sent", &nothing, &sent);
-    mcpax_notify(200, said);
-    expect_bytes(NULL, "an unknown event is not sent", &nothing, &sent);
 }
 
+#if MCPAX_KEPT > 0 /* else there is no buffer */
 static void test_out_stays_in_its_buffer(void)
 {
-    uint8_t buffer[4] = {0, 0, 0, 0xEE};
+    enum { ROOM = MCPAX_FRAME_ROOM(3) };
+    uint8_t buffer[ROOM + 1];
+
+    buffer[ROOM] = 0xEE;
     mcpax_out_begin(buffer, 3);
-    mcpax_out_big_endian(0x01020304, 3);
-    expect_number(NULL, "a message that just fits", 3, mcpax_out_length());
-    mcpax_out_byte(9);
-    expect_number(NULL, "a message that does not", 0, mcpax_out_length());
-    expect_number(NULL, "what follows the buffer is untouched", 0xEE, buffer[3]);
-    expect_number(NULL, "big endian", 2, buffer[0]);
+    for (uint8_t i = 1; i <= 3; i++) {
+        mcpax_out_byte(i);
+    }
+    expect_number(NULL, "a message that just fits", false, mcpax.failed);
+    mcpax_out_end();
+    mcpax_out_begin(buffer, 3);
+    for (uint8_t i = 1; i <= 4; i++) {
+        mcpax_out_byte(i);
+    }
+    expect_number(NULL, "a message that does not", true, mcpax.failed);
+    expect_number(NULL, "what follows the buffer is untouched", 0xEE, buffer[ROOM]);
 }
+#endif
 
 int main(int argc, char **argv)
 {
@@ -166,6 +191,8 @@ int main(int argc, char **argv)
     test_every_sequence_runs_once();
     test_heard();
     test_events_that_cannot_be_sent();
+#if MCPAX_KEPT > 0
     test_out_stays_in_its_buffer();
+#endif
     return vectors_end(argv[0]);
 }

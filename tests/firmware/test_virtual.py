@@ -1,6 +1,7 @@
 """The virtual boards, spoken to over their terminals with the gateway's codecs."""
 
 import os
+import re
 import select
 import shutil
 import signal
@@ -19,9 +20,13 @@ from mcpax.bridge.wire.dialect import dialect_for
 from mcpax.bridge.wire.messages import Event, Heartbeat, Message, Registration, Response, Status
 
 ROOT = Path(__file__).resolve().parents[2]
-BOARDS = ["env-sensor", "relay-board", "valve-actuator"]
+MAPS = ROOT / "device-maps"
+BUILD = ROOT / "build"
+BOARDS = ["env-sensor", "relay-board", "relay-board-b", "valve-actuator"]
 PATIENCE_S = 5.0
 BITS_PER_BYTE = 10
+TICK_S = 0.025
+"""APP_TICK_MS of firmware/ports/app.h."""
 
 pytestmark = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")), reason="needs make and a C compiler")
 
@@ -29,10 +34,10 @@ pytestmark = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")
 class Board:
     """A running board with the terminal open on the gateway's side."""
 
-    def __init__(self, name: str, *options: str) -> None:
-        self.device = load_map(ROOT / f"device-maps/{name}.toml")
+    def __init__(self, name: str, *options: str, maps: Path = MAPS, build: Path = BUILD) -> None:
+        self.device = load_map(maps / f"{name}.toml")
         self.dialect = dialect_for(self.device)
-        self.process = subprocess.Popen([str(ROOT / "build/virtual" / name), *options], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([str(build / "virtual" / name), *options], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.path = self.process.stdout.readline().strip()
         self.open()
@@ -89,18 +94,22 @@ class Board:
 StartBoard = Callable[..., Board]
 
 
+def make(*arguments: str) -> None:
+    done = subprocess.run(["make", "-C", str(ROOT / "firmware"), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    make = subprocess.run(["make", "-C", str(ROOT / "firmware"), "virtual"], capture_output=True, text=True, check=False)
-    assert make.returncode == 0, make.stdout + make.stderr
+    make("virtual")
 
 
 @pytest.fixture
 def start_board() -> Iterator[StartBoard]:
     boards: list[Board] = []
 
-    def start(name: str, *options: str) -> Board:
-        boards.append(Board(name, *options))
+    def start(name: str, *options: str, **folders: Path) -> Board:
+        boards.append(Board(name, *options, **folders))
         return boards[-1]
 
     yield start
@@ -138,7 +147,10 @@ def test_link_taken_over_by_another_board_stays(tmp_path: Path, start_board: Sta
     assert os.readlink(link) == second.path
 
 
-@pytest.mark.parametrize(("name", "tool", "raw"), [("relay-board", "pulse_relay", (1, 50)), ("valve-actuator", "dose", (5,))])
+@pytest.mark.parametrize(
+    ("name", "tool", "raw"),
+    [("relay-board", "pulse_relay", (1, 50)), ("relay-board-b", "pulse_relay", (1, 50)), ("valve-actuator", "dose", (5,))],
+)
 def test_a_repeated_call_counts_once(name: str, tool: str, raw: tuple[int, ...], start_board: StartBoard) -> None:
     board = start_board(name)
     board.synchronise()
@@ -158,6 +170,21 @@ def test_reset_button(name: str, start_board: StartBoard) -> None:
     assert not after.synchronised
 
 
+def test_what_is_sent_after_a_reset_is_for_the_new_boot(start_board: StartBoard) -> None:
+    board = start_board("relay-board")
+    board.receive()
+    before = {board.heartbeat().boot_id}
+    for _ in range(20):
+        board.process.send_signal(signal.SIGUSR1)
+        board.send(board.dialect.heartbeat(0, 0))
+        announced, answered = board.receive(), board.receive()
+        assert isinstance(announced, Heartbeat)
+        assert isinstance(answered, Heartbeat)
+        assert announced.boot_id == answered.boot_id
+        assert answered.boot_id not in before
+        before = {answered.boot_id}
+
+
 def test_reset_forgets_what_the_application_did(start_board: StartBoard) -> None:
     board = start_board("relay-board")
     board.synchronise()
@@ -169,7 +196,23 @@ def test_reset_forgets_what_the_application_did(start_board: StartBoard) -> None
     assert board.call("read_relays", 1) == [0, 0]
 
 
-@pytest.mark.parametrize(("name", "event", "raw"), [("env-sensor", 1, [7000]), ("relay-board", 1, [1]), ("valve-actuator", 1, [0])])
+def test_a_pulse_ends_by_itself(start_board: StartBoard) -> None:
+    board = start_board("relay-board-b")
+    board.synchronise()
+    board.call("pulse_relay", 1, 2, 100)
+    seq, mask = 1, 0b0010
+    assert board.call("read_relays", 2) == [mask, 1]
+    began = time.monotonic()
+    while mask:
+        seq = seq % 255 + 1
+        mask, _ = board.call("read_relays", seq)
+        assert time.monotonic() - began < PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "raw"),
+    [("env-sensor", 1, [9000]), ("relay-board", 1, [1]), ("relay-board-b", 1, [1]), ("valve-actuator", 1, [0])],
+)
 def test_physical_event(name: str, event: int, raw: list[int], start_board: StartBoard) -> None:
     board = start_board(name)
     board.receive()
@@ -186,6 +229,22 @@ def test_alarm_by_the_temperature_itself(start_board: StartBoard) -> None:
     assert board.call("set_alarm", 1, 1000) == [8500]
     notice = board.receive()
     assert isinstance(notice, Event)
+
+
+def test_a_heated_room_is_dry_and_cools_down(start_board: StartBoard) -> None:
+    board = start_board("env-sensor")
+    board.synchronise()
+    rest, damp = board.call("read_climate", 1)
+    board.process.send_signal(signal.SIGUSR2)
+    assert isinstance(board.receive(), Event)
+    hot, dry = board.call("read_climate", 2)
+    assert hot > rest + 4000
+    assert dry < damp
+    began, seq, now = time.monotonic(), 2, hot
+    while now > hot - 500:
+        seq = seq % 255 + 1
+        now, _ = board.call("read_climate", seq)
+        assert time.monotonic() - began < PATIENCE_S
 
 
 def test_a_blocked_valve_does_not_move_until_acknowledged(start_board: StartBoard) -> None:
@@ -205,23 +264,90 @@ def test_the_valve_takes_its_time(start_board: StartBoard) -> None:
     board = start_board("valve-actuator")
     board.synchronise()
     began = time.monotonic()
-    board.call("move_valve", 1, 4)
+    board.call("move_valve", 1, 8)
     seq, position = 1, 0
-    while position < 4:
+    while position < 8:
         seq = seq % 255 + 1
         position, flow, _ = board.call("read_valve", seq)
-        assert flow == position * 12
+        assert flow == position * 16
         assert time.monotonic() - began < PATIENCE_S
-    assert time.monotonic() - began >= 0.199  # 50 ms per percent; the board counts whole milliseconds
+    assert time.monotonic() - began >= 7 * TICK_S  # a percent per tick, and the first tick may come at once
 
 
-def test_label(start_board: StartBoard) -> None:
-    board = start_board("env-sensor", "--label", "cellar 2")
+# --- The dead man's switch
+
+DEADMAN_MS = 400
+HEARTBEAT_MS = 130
+OPEN = 4
+"""Per cent: so that it does not take long."""
+
+
+@pytest.fixture(scope="module")
+def short_lease(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A valve whose patience is short; where its map and its program are."""
+    folder = tmp_path_factory.mktemp("short-lease")
+    text = (MAPS / "valve-actuator.toml").read_text()
+    for key, value in (("heartbeat_ms", HEARTBEAT_MS), ("deadman_ms", DEADMAN_MS)):
+        text, changed = re.subn(rf"(?m)^{key} = \d+", f"{key} = {value}", text)
+        assert changed == 1
+    (folder / "valve-actuator.toml").write_text(text)
+    make(f"maps={folder}", f"build={folder}", f"{folder}/virtual/valve-actuator")
+    return {"maps": folder, "build": folder}
+
+
+def opened(board: Board) -> int:
+    """Opens the valve a bit and waits until it is; gives the sequence number of the last call."""
     board.synchronise()
-    assert board.call("read_info", 1)[1] == "cellar 2"
+    board.call("move_valve", 1, OPEN)
+    seq, position, began = 1, 0, time.monotonic()
+    while position < OPEN:
+        seq = seq % 255 + 1
+        position, *_ = board.call("read_valve", seq)
+        assert time.monotonic() - began < PATIENCE_S
+    return seq
 
 
-@pytest.mark.parametrize("options", [["--label", "seventeen letters"], ["--baud", "fast"], ["--baud", "-1"], ["--what"], ["more"]])
+def be_silent_until_closed(board: Board) -> None:
+    """To look whether it is closed would keep it open: there is nothing to wait for but the time that it takes."""
+    assert not select.select([board.terminal], [], [], DEADMAN_MS / 1000 + 2 * OPEN * TICK_S)[0], "the board must not speak unasked"
+
+
+def test_the_valve_closes_when_the_gateway_is_silent(short_lease: dict[str, Path], start_board: StartBoard) -> None:
+    board = start_board("valve-actuator", **short_lease)
+    seq = opened(board)
+    be_silent_until_closed(board)
+    assert board.call("read_valve", seq % 255 + 1)[0] == 0
+
+
+def test_heartbeats_keep_the_valve_open(short_lease: dict[str, Path], start_board: StartBoard) -> None:
+    board = start_board("valve-actuator", **short_lease)
+    seq = opened(board)
+    ends = time.monotonic() + 3 * DEADMAN_MS / 1000
+    while time.monotonic() < ends:
+        board.heartbeat()
+        select.select([board.terminal], [], [], HEARTBEAT_MS / 1000)
+    assert board.call("read_valve", seq % 255 + 1)[0] == OPEN
+
+
+def test_a_blocked_valve_stays_where_it_is_when_the_gateway_is_silent(short_lease: dict[str, Path], start_board: StartBoard) -> None:
+    board = start_board("valve-actuator", **short_lease)
+    seq = opened(board)
+    board.process.send_signal(signal.SIGUSR2)
+    assert isinstance(board.receive(), Event)
+    be_silent_until_closed(board)
+    assert board.call("read_valve", seq % 255 + 1)[0] == OPEN
+
+
+# --- Options, lines
+
+
+def test_number(start_board: StartBoard) -> None:
+    board = start_board("env-sensor", "--number", "4711")
+    board.synchronise()
+    assert board.call("read_info", 1)[1] == 4711
+
+
+@pytest.mark.parametrize("options", [["--number", "65536"], ["--baud", "fast"], ["--baud", "-1"], ["--what"], ["more"]])
 def test_refuses_what_it_does_not_understand(options: list[str]) -> None:
     done = subprocess.run([str(ROOT / "build/virtual/env-sensor"), *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -73,6 +73,12 @@ class StubWriter:
             }
         )
 
+    def event(self, event_id: int, count: int) -> bytes:
+        """One without fields."""
+        if self._is_a:
+            return bytes((Type.EVENT, event_id, count))
+        return _cbor({Key.JSONRPC: 2, Key.METHOD: int(Type.EVENT), Key.TOOL: event_id, Key.RESULT: {}, Key.COUNT: count})
+
     def registration(self) -> bytes:
         return encode_registration(self._device)
 

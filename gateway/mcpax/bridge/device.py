@@ -16,7 +16,7 @@ import structlog
 
 from mcpax.bridge.complaints import Complaints
 from mcpax.bridge.counters import DeviceCounters
-from mcpax.bridge.maps.diff import explain_difference
+from mcpax.bridge.maps.diff import explain_difference, explain_hash
 from mcpax.bridge.maps.model import DeviceMap, PortMatch
 from mcpax.bridge.maps.values import ValueFault
 from mcpax.bridge.session import StubSession, Tap
@@ -258,7 +258,7 @@ class Device:
         if stated is None or stated == device.hash or not device.tools:
             return []  # a map without tools describes nothing that could differ: all that is announced is quarantined
         if self._registration is None:
-            return [f"its map hash is {stated:08x}, this map's is {device.hash:08x}"]
+            return [explain_hash(device, stated)]
         if stated == NO_MAP_HASH:
             # Hand-written firmware: what is announced must agree; more tools than the map knows are quarantined, not refused.
             known = {tool.id for tool in device.tools}

@@ -126,7 +126,7 @@ class StubSession:
         self._queue: deque[asyncio.Future[None]] = deque()
         self._heartbeats_missed = 0
         self._heartbeat_timer: asyncio.TimerHandle | None = None
-        self._last_heard = self._opening_since = self._loop.time()
+        self._last_heard = self._last_answered = self._opening_since = self._loop.time()
         self._last_beat = -math.inf
         self._boot_in_doubt = False
         self._timed_out_since_heard = False
@@ -285,6 +285,8 @@ class StubSession:
             return
         self._heartbeats_missed = 0
         self._last_heard = self._loop.time()
+        if isinstance(decoded, Response | Heartbeat):
+            self._last_answered = self._last_heard
         self._timed_out_since_heard = False
         self._handle(decoded, len(message))
         if self._state is not _State.LOST:
@@ -351,7 +353,8 @@ class StubSession:
         if self._silent_for_too_long():
             self._lose("heartbeat_timeout")
             return
-        fresh = self._loop.time() - self._last_heard < self._heartbeat_s / 2 and not self._boot_in_doubt
+        # Only an answer shows that the board hears us, as its dead man's switch must: one that sends events all the time is asked too.
+        fresh = self._loop.time() - self._last_answered < self._heartbeat_s / 2 and not self._boot_in_doubt
         if self._state is _State.READY and (self._pending or fresh):
             # Calls are heartbeat enough, and a heartbeat must not overtake one (§5.4). A board at work on one counts as heard.
             self._listener.heard()

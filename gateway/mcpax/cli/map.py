@@ -65,13 +65,14 @@ def check(ctx: click.Context, paths: tuple[Path, ...], as_json: bool) -> None:
 
 @command.command()
 @click.argument("path", type=_FILE, metavar="MAP")
+@click.option("--debug", is_flag=True, help="Of the debug build, as if the map said debug = true.")
 @_OUT
-def header(path: Path, output: Path | None) -> None:
+def header(path: Path, debug: bool, output: Path | None) -> None:
     """Make the C header that firmware is built with."""
     from mcpax.bridge.maps.header import render_header  # noqa: PLC0415  no other command needs it
 
     try:
-        text = render_header(_loaded(path))
+        text = render_header(_loaded(path, debug=debug))
     except ValueError as error:
         raise Failure(f"{path}: {error}") from None
     _write(text, output)
@@ -164,9 +165,9 @@ def new(*, port: str | None, baud: int, reset: bool, answers: Path | None, outpu
         click.echo(_NEXT.format(file=shlex.quote(str(output))), err=True)
 
 
-def _loaded(path: Path) -> DeviceMap:
+def _loaded(path: Path, *, debug: bool = False) -> DeviceMap:
     try:
-        return load_map(path)
+        return load_map(path, debug=debug)
     except DocumentError as error:
         _tell(error.faults)
         raise Failure(f"{path} has {counted(len(error.faults), 'fault')}") from None

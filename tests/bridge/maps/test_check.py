@@ -46,6 +46,11 @@ def test_schema_version_may_be_stated() -> None:
     assert device.tools[0].capability.schema_version == "3.0.0"
 
 
+def test_a_dead_mans_switch_may_wait_for_just_two_heartbeats() -> None:
+    assert load_text(HEAD_B + TOOL + "[port]\nheartbeat_ms = 500\ndeadman_ms = 1500", "x").port.deadman_ms == 1500
+    assert load_text(HEAD_B + TOOL, "x").port.deadman_ms == 0
+
+
 def test_unannotated_means_mutable_and_irreversible() -> None:
     assert load_text(HEAD_B + TOOL, "x").tools[0].capability.irreversible_mutable
 
@@ -130,6 +135,8 @@ FAULTS = {
     "transport": (HEAD_B + TOOL + 'capability = { transport = "uart_cbor" }', 9, 'tool "t" capability', "transport", "profile"),
     "baud": (HEAD_B + TOOL + "[port]\nbaud = 9599", 10, "port", "baud 9599", "9600 to"),
     "heartbeat": (HEAD_B + TOOL + "[port]\nheartbeat_ms = 50", 10, "port", "50", "100 to"),
+    "deadman": (HEAD_B + TOOL + "[port]\nheartbeat_ms = 500\ndeadman_ms = 1499", 11, "port", "1499 is so short", "1500"),
+    "deadman and usual heartbeat": (HEAD_B + TOOL + "[port]\ndeadman_ms = 14999", 10, "port", "heartbeat of 5000 ms", "15000"),
     "match empty": (HEAD_B + TOOL + "[port]\nmatch = {}", 10, "port match", "any port", "by_id"),
     "by_id path": (HEAD_B + TOOL + '[port.match]\nby_id = "/dev/serial/by-id/x"', 10, "port match", "not a path", "glob"),
     "by_id empty": (HEAD_B + TOOL + '[port.match]\nby_id = ""', 10, "port match", "empty", "pattern"),

@@ -19,6 +19,7 @@ from mcpax.bridge.wire.messages import Registration
 
 ROOT = Path(__file__).resolve().parents[3]
 MAPS = sorted((ROOT / "device-maps").glob("*.toml"))
+STRINGS = ("text", "bytes")
 LIBRARY = ROOT / "firmware/lib/mcpax"
 
 
@@ -33,7 +34,7 @@ def table(header: str, name: str) -> list[list[str]]:
 
 
 def number(cell: str) -> int:
-    return int(cell.removeprefix("UINT32_C(").removesuffix(")"), 0)
+    return int(re.sub(r"UINT(?:16|32)_C\((\w+)\)", r"\1", cell), 0)
 
 
 def one_tool(fields: str, profile: str = "B", kind: str = "arg") -> DeviceMap:
@@ -90,12 +91,92 @@ def test_profile_a_firmware_holds_numbers_only() -> None:
 
 def test_limits_of_integers() -> None:
     assert limits('type = "u8"') == (0, 255)
-    assert limits('type = "i16"\nscale = 0.01\nmin = -40\nmax = 85') == (-4000 & 0xFFFFFFFF, 12500)
+    assert limits('type = "i16"\nscale = 0.01\nmin = -40\nmax = 85') == (-4000 & 0xFFFF, 12500)
     assert limits('type = "i32"') == (0x80000000, 0xFFFFFFFF)
     assert limits('type = "u32"\nmin = 1') == (1, 0xFFFFFFFE)
     assert limits('type = "u8"\nenum = { a = 3, b = 9 }') == (3, 6)
     assert limits('type = "bool"') == (0, 1)
     assert limits('type = "text"\nmax_len = 12') == (0, 12)
+
+
+def fields(*types: str) -> str:
+    """So many fields of one tool; those of text and bytes are short."""
+    lines = [f'name = "f{place}"\ntype = "{kind}"\n' + "max_len = 4\n" * (kind in STRINGS) for place, kind in enumerate(types)]
+    return "[[tool.arg]]\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("types", "bits"), [(["u8"], 16), (["u16", "i16", "bool", "bytes"], 16), (["u32"], 32), (["u8", "i32"], 32), (["f32"], 32)]
+)
+def test_numbers_are_as_wide_as_the_widest_field(types: list[str], bits: int) -> None:
+    header = render_header(one_tool(fields(*types)))
+    defined = constants(header)
+    assert defined["MCPAX_VALUE_BITS"] == str(bits)
+    assert (defined["MCPAX_UNSIGNED_TYPE"], defined["MCPAX_SIGNED_TYPE"]) == (f"uint{bits}_t", f"int{bits}_t")
+    assert all(cell.startswith(f"UINT{bits}_C(") for row in table(header, "mcpax_arguments") for cell in row[:2])
+
+
+def test_types_in_use_are_told_as_bits_of_their_codes() -> None:
+    defined = constants(render_header(one_tool(fields("bool", "u8", "u8", "f32"))))
+    assert int(defined["MCPAX_ARGUMENT_TYPES"].rstrip("u"), 16) == 1 << 0 | 1 << 1 | 1 << 7
+    assert int(defined["MCPAX_OUTPUT_TYPES"].rstrip("u"), 16) == 0
+    assert (defined["MCPAX_USES_F32"], defined["MCPAX_USES_STRINGS"]) == ("1", "0")
+    assert constants(render_header(one_tool(fields("text"))))["MCPAX_USES_STRINGS"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind", "rows", "kinds"),
+    [
+        ("B", "u16", None, "0x00"),  # Profile B tells integers apart by their sign alone
+        ("B", "i16", None, "0x01"),
+        ("B", "bool", [["MCPAX_BOOL"]], "mcpax_outputs + 0"),
+        ("B", "bytes", [["4", "MCPAX_BYTES"]], "mcpax_outputs + 0"),
+        ("A", "u16", [["0", "MCPAX_U16"]], "mcpax_outputs + 0"),
+    ],
+)
+def test_results_have_rows_where_a_stub_must_know_more_than_their_sign(
+    profile: str, kind: str, rows: list[list[str]] | None, kinds: str
+) -> None:
+    header = render_header(one_tool(fields(kind), profile, kind="result"))
+    assert ("mcpax_outputs" in header) == (rows is not None)
+    assert rows is None or table(header, "mcpax_outputs") == rows
+    ((handler, arguments, told, *numbers),) = table(header, "mcpax_tools")
+    assert (handler, arguments, told) == ("mcpax_tool_t", "mcpax_arguments + 0", kinds)
+    assert numbers == ["1", "0", "1", *(["MCPAX_STRUCT"] if profile == "A" else [])]
+
+
+@pytest.mark.parametrize(("ids", "places"), [([1, 2, 3], "1"), ([1, 3], "0"), ([2, 1], "0")])
+def test_tools_numbered_in_order_need_no_search(ids: list[int], places: str) -> None:
+    device = one_tool(fields("u8"))
+    tools = tuple(replace(device.tools[0], id=number, name=f"t{number}") for number in ids)
+    assert constants(render_header(replace(device, tools=tools)))["MCPAX_TOOL_IDS_ARE_PLACES"] == places
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "cells"),
+    [
+        ("env-sensor", "EVENT_OVERHEAT", "1, 1, 0x01"),
+        ("relay-board-b", "EVENT_BUTTON", "1, 1, 0x00"),
+        ("relay-board", "EVENT_BUTTON", "1, 1, mcpax_outputs + 5, MCPAX_STRUCT"),
+    ],
+)
+def test_an_events_name_is_all_that_a_stub_must_know_of_it(path: str, name: str, cells: str) -> None:
+    """Its id, how many fields it has and of which kind: the arguments of mcpax_notify before the values."""
+    assert constants(render_header(load_map(ROOT / f"device-maps/{path}.toml")))[name] == cells
+
+
+def test_port_of_the_firmware() -> None:
+    valve = constants(render_header(load_map(ROOT / "device-maps/valve-actuator.toml")))
+    assert (valve["MCPAX_BAUD"], valve["MCPAX_DEADMAN_MS"]) == ("115200", "6000")
+    assert constants(render_header(one_tool(fields("u8"))))["MCPAX_DEADMAN_MS"] == "0"
+
+
+def test_what_is_read_of_a_call_too_short_is_still_in_the_buffer() -> None:
+    """A boolean takes one byte, but whatever comes in its place is read before it is refused."""
+    defined = constants(render_header(one_tool(fields(*["bool"] * 8))))
+    head, key, widest = 13, 1, 5  # the head is A5, 00 02, 01 01, 02 18 FF, 03 18 FF, 04 A8
+    assert int(defined["MCPAX_RECEIVE_ROOM"]) == head + 8 * (key + widest)
+    assert int(defined["MCPAX_REQUEST_MAX"]) == head + 8 * (key + 1)
 
 
 def order_number(value: float) -> int:

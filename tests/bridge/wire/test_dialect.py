@@ -13,7 +13,7 @@ from mcpax.bridge.wire.messages import CallRequest, Event, Heartbeat, HeartbeatR
 from tests.vectors.read import Vector, unhex, vectors
 
 MAPS = Path(__file__).resolve().parents[2] / "firmware" / "maps"
-DEVICES: dict[str, DeviceMap] = {name: load_map(MAPS / f"vector-{name}.toml") for name in ("a", "a8", "b")}
+DEVICES: dict[str, DeviceMap] = {name: load_map(MAPS / f"vector-{name}.toml") for name in ("a", "a8", "a51", "b")}
 EVENTS = {1: [513], 2: ["oh", -2]}
 
 

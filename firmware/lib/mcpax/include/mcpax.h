@@ -12,7 +12,7 @@
  *
  * When a handler runs, its arguments are complete and within the limits of the map, and this call has not run before.
  *
- * There is one stub per image, its state is in static variables, and nothing here may be called from an interrupt, nor
+ * There is one stub per image, its state is in one static variable, and nothing here may be called from an interrupt, nor
  * mcpax_receive from a handler: the port queues received bytes and hands them over from the main loop.
  */
 #ifndef MCPAX_H
@@ -23,7 +23,8 @@
 /* --- What the application calls ------------------------------------------------------------------------------------- */
 
 /*
- * Begin, or begin anew: forget all calls and say that this board is here. boot_id is 1 to 65535 and differs from one boot to the
+ * Begin, and say that this board is here. To be called once after each reset, when startup has cleared RAM: the library's state
+ * begins as zeros. boot_id is 1 to 65535 and differs from one boot to the
  * next with great probability: a counter in non-volatile memory, noise of an ADC, uninitialised RAM.
  */
 void mcpax_start(uint16_t boot_id);
@@ -38,12 +39,22 @@ void mcpax_receive(uint8_t byte);
 void mcpax_silence(void);
 
 #if MCPAX_EVENT_COUNT > 0
-/* Send an event, EVENT_… of the map, with its fields in the order of the map. May be called from a handler. */
-void mcpax_notify(uint8_t event_id, const mcpax_value *fields);
+/*
+ * Send an event, with its fields in the order of the map: mcpax_notify(EVENT_…, fields). May be called from a handler.
+ * EVENT_… of the generated header stands for all of these but the last.
+ */
+void mcpax_notify(uint8_t event_id, uint8_t field_count, mcpax_kinds kinds,
+#if MCPAX_PROFILE_A
+                  uint8_t encoding,
+#endif
+                  const mcpax_value *fields);
 #endif
 
 /* True if the gateway was heard since the last time this was asked: what a dead man's switch needs. */
 bool mcpax_heard(void);
+
+/* Take more bytes into the checksum of the frames, CRC-16/CCITT-FALSE. Good for other checks, too, and for distilling noise into a boot id. */
+uint16_t mcpax_crc16(uint16_t crc, const uint8_t MCPAX_IN_RAM *data, const uint8_t MCPAX_IN_RAM *end);
 
 /* --- What the port provides ----------------------------------------------------------------------------------------- */
 

@@ -3,99 +3,58 @@
 
 #if MCPAX_PROFILE_B
 
-/* Low five bits of an initial byte: a number below 24 itself, else how many bytes it has. */
-#define INFO_MASK 0x1Fu
-#define INFO_1_BYTE 24u
-#define INFO_2_BYTES 25u
-#define INFO_4_BYTES 26u
-
-static const uint8_t *next;
-static mcpax_size left;
-static bool failed;
-
-void mcpax_cbor_open(const uint8_t *data, mcpax_size length)
-{
-    next = data;
-    left = length;
-    failed = false;
-}
-
-bool mcpax_cbor_failed(void)
-{
-    return failed;
-}
-
-bool mcpax_cbor_at_end(void)
-{
-    return left == 0 && !failed;
-}
-
-uint8_t mcpax_cbor_read_byte(void)
-{
-    if (left == 0 || failed) {
-        failed = true;
-        return 0;
-    }
-    left--;
-    return *next++;
-}
-
 void mcpax_cbor_expect(uint8_t byte)
 {
-    if (mcpax_cbor_read_byte() != byte) {
-        failed = true;
-    }
+    mcpax.wrong |= (uint8_t)(*mcpax.in++ ^ byte);
 }
 
-uint8_t mcpax_cbor_read_u8(void)
+mcpax_unsigned mcpax_cbor_read_head(void)
 {
-    uint8_t byte = mcpax_cbor_read_byte();
-    if (byte == INFO_1_BYTE) {
-        byte = mcpax_cbor_read_byte();
-    } else if (byte > INFO_1_BYTE) {
-        failed = true;
-    }
-    return byte;
-}
+    const uint8_t *in = mcpax.in;
+    const uint8_t initial = *in++;
+    uint8_t info = initial & CBOR_INFO_MASK;
+    mcpax_unsigned number = info;
 
-uint32_t mcpax_cbor_read_number(uint8_t initial)
-{
-    const uint8_t info = initial & INFO_MASK;
-    uint32_t number = info;
-
-    if (info > INFO_4_BYTES) { /* 64 bits, reserved or indefinite */
-        failed = true;
-    } else if (info >= INFO_1_BYTE) {
-        uint8_t width = (uint8_t)(1u << (info - INFO_1_BYTE));
+    mcpax.initial = initial;
+    if (info >= CBOR_INFO_1_BYTE) {
         number = 0;
-        while (width-- > 0) {
-            number = (number << 8) | mcpax_cbor_read_byte();
+        if (info >= CBOR_INFO_4_BYTES) {
+            mcpax.wrong |= (uint8_t)(info - CBOR_INFO_4_BYTES); /* 64 bits, reserved or indefinite */
+            info = CBOR_INFO_4_BYTES + 1;                       /* so that it counts the bytes: 1, 2 or 4 */
         }
+        do {
+            if (MCPAX_VALUE_BITS < 32 && number > UINT8_MAX) {
+                mcpax.status = MCPAX_OUT_OF_RANGE; /* of everything that the map has */
+            }
+            number = (mcpax_unsigned)(number << 8) | *in++;
+        } while (--info >= CBOR_INFO_1_BYTE);
     }
+    mcpax.in = in;
     return number;
 }
 
-const uint8_t *mcpax_cbor_read_string(uint32_t length)
+void mcpax_cbor_write_head(uint8_t major, mcpax_unsigned number)
 {
-    const uint8_t *string = next;
-    if (failed || length > left) {
-        failed = true;
-    } else {
-        next += length;
-        left = (mcpax_size)(left - length);
+    if (number >= CBOR_INFO_1_BYTE) {
+        uint8_t info = CBOR_INFO_1_BYTE;
+#if MCPAX_VALUE_BITS > 16
+        if (number > UINT16_MAX) {
+            mcpax_out_byte((uint8_t)(major | CBOR_INFO_4_BYTES));
+            mcpax_out_byte((uint8_t)(number >> 24));
+            info = (uint8_t)(number >> 16);
+            major = 0;
+        } else
+#endif
+            if (number > UINT8_MAX) {
+            info = CBOR_INFO_2_BYTES;
+        }
+        mcpax_out_byte((uint8_t)(major | info));
+        if (number > UINT8_MAX) {
+            mcpax_out_byte((uint8_t)(number >> 8));
+        }
+        major = 0;
     }
-    return string;
-}
-
-void mcpax_cbor_write_head(uint8_t major, uint32_t number)
-{
-    if (number < INFO_1_BYTE) {
-        mcpax_out_byte((uint8_t)(major | number));
-        return;
-    }
-    const uint8_t width = number <= UINT8_MAX ? 1 : number <= UINT16_MAX ? 2 : 4;
-    mcpax_out_byte((uint8_t)(major | (INFO_1_BYTE + width / 2)));
-    mcpax_out_big_endian(number, width);
+    mcpax_out_byte((uint8_t)(major | number));
 }
 
 #endif

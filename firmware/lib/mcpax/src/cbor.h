@@ -1,8 +1,9 @@
 /*
  * The subset of CBOR (RFC 8949) that a stub needs, and no more: integers up to 32 bits, booleans, binary32, definite strings, maps.
  *
- * There is one reader and it remembers a failure: after one, every read gives 0 until the next mcpax_cbor_open. So code reads in a
- * straight line and asks once.
+ * Reading looks at no limits: code reads in a straight line and asks at the end whether everything was as expected (mcpax.wrong) and
+ * just used up (mcpax.in). What stands behind a message that is too short may be read by that, but nothing behind the buffer: it has room
+ * for every item in its widest form.
  */
 #ifndef MCPAX_CBOR_H
 #define MCPAX_CBOR_H
@@ -17,30 +18,24 @@
 #define CBOR_MAP 0xA0u
 #define CBOR_MAJOR_MASK 0xE0u
 
+/* Low five bits of an initial byte: a number below 24 itself, else how many bytes it has. */
+#define CBOR_INFO_MASK 0x1Fu
+#define CBOR_INFO_1_BYTE 24u
+#define CBOR_INFO_2_BYTES 25u
+#define CBOR_INFO_4_BYTES 26u
+
 /* Whole initial bytes. */
 #define CBOR_FALSE 0xF4u
 #define CBOR_TRUE 0xF5u
 #define CBOR_BINARY32 0xFAu
 
-void mcpax_cbor_open(const uint8_t *data, mcpax_size length);
-bool mcpax_cbor_failed(void);
-bool mcpax_cbor_at_end(void);
-
-uint8_t mcpax_cbor_read_byte(void);
-
 /* The next byte can only be this one: keys, map heads and what else is below 24 have but one form. */
 void mcpax_cbor_expect(uint8_t byte);
 
-/* Read an unsigned number up to 255. */
-uint8_t mcpax_cbor_read_u8(void);
-
-/* The number that an initial byte holds or announces, read from behind it. */
-uint32_t mcpax_cbor_read_number(uint8_t initial);
-
-/* Skip the bytes of a string whose head was read; gives where they are. */
-const uint8_t *mcpax_cbor_read_string(uint32_t length);
+/* Read the head of an item: the number that its initial byte, then mcpax.initial, holds or announces. */
+mcpax_unsigned mcpax_cbor_read_head(void);
 
 /* Write a head in its shortest form. */
-void mcpax_cbor_write_head(uint8_t major, uint32_t number);
+void mcpax_cbor_write_head(uint8_t major, mcpax_unsigned number);
 
 #endif

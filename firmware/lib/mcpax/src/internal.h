@@ -4,49 +4,150 @@
  *     frame_a.c | frame_b.c     bytes     <-> messages             one of the two, as the map's profile says
  *     profile_a.c | profile_b.c messages  <-> calls and values
  *     stub.c                    calls      -> handlers, heartbeats, events
- *     once.c                    which call may run, and the answers of those that did
- *     out.c, crc.c, rom.c, tables.c        tools of the above
+ *     once.h | once.c           which call may run, and the answers of those that did
+ *     cbor.c, crc.c, tables.c              tools of the above
  */
 #ifndef MCPAX_INTERNAL_H
 #define MCPAX_INTERNAL_H
 
 #include "mcpax.h"
 
-/* --- crc.c: one more byte into a checksum (docs/wire-format.md §1.1) -------------------------------------------------- */
+/* Of its own accord the compiler makes one huge function of them all, with more registers to save and restore than calls saved. */
+#if defined(__AVR__) || defined(__MSP430__) || defined(__arm__)
+#define MCPAX_NOINLINE __attribute__((noinline))
+#else
+#define MCPAX_NOINLINE
+#endif
+
+/* --- State ------------------------------------------------------------------------------------------------------------- */
+
+#define MCPAX_FLAG_SYNCHRONISED 1u
+
+/* Room that a message of this length takes in a buffer, ready to be sent: with the length in front, or with COBS codes, CRC and final zero. */
+#if MCPAX_PROFILE_A
+#define MCPAX_FRAME_ROOM(message) (sizeof(mcpax_size) + (message))
+#else
+#define MCPAX_FRAME_ROOM(message) (1 + (message) + 2 + ((message) + 2) / 254 + 1)
+#endif
+
+#ifndef MCPAX_WINDOW
+#define MCPAX_WINDOW 1 /* calls that the gateway may have outstanding at a time, 1 to 8 */
+#endif
+#ifndef MCPAX_KEPT
+#define MCPAX_KEPT MCPAX_WINDOW /* responses kept for repetition: 0, 1, 2, 4 or 8. Fewer than the window saves RAM, costs answers */
+#endif
+#if MCPAX_KEPT == 0 && (MCPAX_PROFILE_B || MCPAX_WINDOW > 1)
+#error "to keep no response is for Profile A with a window of one: what it saves is the buffers, and COBS needs one"
+#endif
+
+/*
+ * All that the library remembers, zero at the beginning. One struct, because a small core reaches its members from one base address;
+ * the most used come first, where its short instructions reach.
+ */
+typedef struct {
+    uint16_t boot_id;
+    uint16_t believed_boot_id;
+    uint8_t sequence; /* of the call or heartbeat at hand */
+    uint8_t tool_id;  /* of the call at hand */
+    uint8_t status;   /* of the answer at hand */
+    uint8_t highest;  /* sequence accepted so far */
+    uint8_t flags;
+    uint8_t events_sent; /* modulo 256 */
+#if MCPAX_WINDOW > 1
+    uint8_t seen; /* how many sequences, from the highest downwards, are in the window and after synchronisation */
+#endif
+    uint8_t ran;     /* bit n: sequence (highest - n) has run */
+    bool heard;      /* the gateway, since the application asked */
+#if MCPAX_PROFILE_B
+    uint8_t wrong;   /* not 0: something in the message at hand is not as expected */
+    uint8_t initial; /* first byte of the CBOR item read last */
+    bool reading;    /* along a template, or writing */
+#endif
+#if MCPAX_HAS_STRINGS
+    bool failed; /* the message being written does not fit */
+#endif
+    mcpax_size filled; /* bytes received */
+    const uint8_t MCPAX_IN_RAM *in; /* the message being read */
+    const uint8_t MCPAX_IN_RAM *in_end;
+#if MCPAX_KEPT > 0
+    uint8_t MCPAX_IN_RAM *frame; /* where a message is being written */
+    uint8_t MCPAX_IN_RAM *out;   /* its next byte */
+#if MCPAX_HAS_STRINGS
+    uint8_t MCPAX_IN_RAM *out_end;
+#endif
+#else
+    mcpax_size out_length; /* of the message being written, as far as it is counted */
+    uint16_t out_crc;      /* as far as it is sent */
+    bool out_counting;     /* it is not being sent yet */
+#endif
+    MCPAX_ROW_OF(mcpax_tool) tool;               /* row of the call at hand */
+    const mcpax_argument MCPAX_IN_ROM *argument; /* row of the argument being read */
+#if MCPAX_HAS_OUTPUT_ROWS
+    MCPAX_ROW_OF(mcpax_output) output; /* row of the value being written */
+#endif
+    union mcpax_any_value args[MCPAX_ARGUMENTS_MAX];
+    union mcpax_any_value results[MCPAX_RESULTS_MAX];
+    uint8_t received[MCPAX_RECEIVE_ROOM];
+#if MCPAX_KEPT > 0
+    /* For messages that need no repetition. Kept responses have their own buffers, which an event must not overwrite. */
+    uint8_t passing[MCPAX_FRAME_ROOM(MCPAX_PASSING_MAX)];
+    uint8_t kept[MCPAX_KEPT][MCPAX_FRAME_ROOM(MCPAX_RESPONSE_MAX)];
+#endif
+#if MCPAX_WINDOW > 1
+    uint8_t kept_sequence[MCPAX_KEPT];
+#endif
+} mcpax_state;
+
+#if defined(__AVR__)
+/*
+ * An access relative to a pointer takes half the code of one by address, but the compiler believes the contrary as long as it knows the
+ * address: so it is not told.
+ */
+extern mcpax_state mcpax_memory;
+static inline mcpax_state *mcpax_base(void)
+{
+    mcpax_state *base;
+    __asm__("" : "=b"(base) : "0"(&mcpax_memory));
+    return base;
+}
+#define mcpax (*mcpax_base())
+#else
+extern MCPAX_IN_RAM mcpax_state mcpax;
+#define mcpax_memory mcpax
+#endif
+
+/* --- crc.c: checksums (docs/wire-format.md §1.1) -------------------------------------------------- */
 
 #define MCPAX_CRC8_START 0x00u
 #define MCPAX_CRC16_START 0xFFFFu
 
 uint8_t mcpax_crc8(uint8_t crc, uint8_t byte);
-uint16_t mcpax_crc16(uint16_t crc, uint8_t byte);
 
-/* --- rom.c and tables.c ---------------------------------------------------------------------------------------------- */
+/* --- tables.c ---------------------------------------------------------------------------------------------------------- */
 
-void mcpax_rom_read(void *to, const void *rom, uint8_t size);
-
-extern const mcpax_tool mcpax_tools[];
-extern const mcpax_argument mcpax_arguments[];
-extern const mcpax_output mcpax_outputs[];
-#if MCPAX_EVENT_COUNT > 0
-extern const mcpax_event mcpax_events[];
-#endif
 #if MCPAX_PROFILE_B
-extern const uint8_t mcpax_registration[]; /* a whole frame, ready to send */
+/* NOLINTNEXTLINE(readability-redundant-declaration): only where the map's header has just defined it */
+extern const uint8_t mcpax_registration[]; /* a whole frame, ready to send; nothing but its end is zero */
 #endif
 
 /* --- frame_a.c or frame_b.c ------------------------------------------------------------------------------------------ */
 
-/* What the framing needs behind a message in its buffer. Profile B puts the CRC there, for COBS to look ahead into. */
-#if MCPAX_PROFILE_A
-#define MCPAX_FRAME_TAIL 0
+/* Begin to write a message into a buffer that has MCPAX_FRAME_ROOM for one of this length. */
+void mcpax_out_begin(uint8_t MCPAX_IN_RAM *buffer, mcpax_size length_max);
+void mcpax_out_byte(uint8_t byte);
+
+/* The message is written. True: write it once more. */
+#if MCPAX_KEPT > 0
+#define mcpax_out_again() false
 #else
-#define MCPAX_FRAME_TAIL 2
+bool mcpax_out_again(void);
 #endif
 
-void mcpax_frame_reset(void);
+/* The message is complete: make it a frame and send it. If it did not fit, mcpax.failed says so, and this must not be called. */
+void mcpax_out_end(void);
 
-/* Frame and send a message that has MCPAX_FRAME_TAIL bytes of room behind it. */
-void mcpax_frame_send(uint8_t *message, mcpax_size length);
+/* Send a frame once more; or, of the functions below, for the first time. */
+void mcpax_frame_send(const uint8_t MCPAX_IN_RAM *buffer);
 
 /* --- profile_a.c or profile_b.c --------------------------------------------------------------------------------------- */
 
@@ -67,82 +168,30 @@ enum { /* what the stub itself answers (docs/wire-format.md §2.3); MCPAX_OK and
     MCPAX_RESULT_TOO_LARGE = 7
 };
 
-#define MCPAX_FLAG_SYNCHRONISED 0x01u
+/* Called by the framing with an intact message, which is mcpax.in up to mcpax.in_end and stays there until this returns. */
+void mcpax_message_received(void);
 
-/* Called by the framing with an intact message, which stays where it is until this returns. */
-void mcpax_message_received(const uint8_t *message, mcpax_size length);
+/* Take mcpax.args from the call just received, as mcpax.tool says. Unless mcpax.status is MCPAX_OK then, the handler must not run. */
+void mcpax_read_arguments(void);
 
-/* Take the arguments from the call just received. Anything but MCPAX_OK: the handler must not run. */
-uint8_t mcpax_read_arguments(const mcpax_tool *tool, mcpax_value *args);
+/* These write one message, from the state, see mcpax_out_begin. */
+void mcpax_write_error(void);
+void mcpax_write_result(void);
+void mcpax_write_heartbeat(void);
+void mcpax_write_event(uint8_t event_id, uint8_t field_count, mcpax_kinds kinds, uint8_t encoding, const mcpax_value *fields);
 
-/* These write one message to the output, see mcpax_out_begin. */
-void mcpax_write_error(uint8_t tool_id, uint8_t sequence, uint8_t status);
-void mcpax_write_result(const mcpax_tool *tool, uint8_t sequence, const mcpax_value *results);
-void mcpax_write_heartbeat(uint8_t highest, uint16_t boot_id, uint8_t flags);
-#if MCPAX_EVENT_COUNT > 0
-void mcpax_write_event(const mcpax_event *event, uint8_t count, const mcpax_value *fields);
-#endif
+/* --- stub.c: what the profile found in a message, which is in the state ------------------------------------- */
 
-/* --- stub.c: what the profile found in a message ------------------------------------------------------------------------ */
-
-void mcpax_handle_call(uint8_t tool_id, uint8_t sequence);
-void mcpax_handle_heartbeat(uint8_t sequence, uint16_t believed_boot_id);
+void mcpax_handle_call(void);
+void mcpax_handle_heartbeat(void);
 #if MCPAX_PROFILE_B
 void mcpax_handle_announce(void);
 #endif
 
 /*
- * Are these 32 bits within the argument's limits? Integers are taken as they are. The bits of a binary32 are first turned into an
+ * Are these bits within the limits of mcpax.argument? Integers are taken as they are. The bits of a binary32 are first turned into an
  * order number that grows with the float's value; so no floating point arithmetic is needed, and NaN lies outside of everything.
  */
-bool mcpax_within(const mcpax_argument *argument, uint32_t bits);
-
-/* --- out.c: the message being written ----------------------------------------------------------------------------------- */
-
-void mcpax_out_begin(uint8_t *buffer, mcpax_size capacity);
-void mcpax_out_byte(uint8_t byte);
-void mcpax_out_bytes(const uint8_t *data, mcpax_size length);
-/* Big endian, the lowest `width` bytes. */
-void mcpax_out_big_endian(uint32_t bits, uint8_t width);
-/* What was to be written has no room, as if a byte had been written past the capacity. */
-void mcpax_out_fail(void);
-/* Length of the message, 0 if it did not fit. */
-mcpax_size mcpax_out_length(void);
-
-/* --- once.c: at most once (docs/wire-format.md §5) ------------------------------------------------------------------------ */
-
-#ifndef MCPAX_WINDOW
-#define MCPAX_WINDOW 1 /* calls that the gateway may have outstanding at a time, 1 to 8 */
-#endif
-#ifndef MCPAX_KEPT
-#define MCPAX_KEPT MCPAX_WINDOW /* responses kept for repetition: 1, 2, 4 or 8. Fewer than the window saves RAM, costs answers */
-#endif
-
-typedef struct {
-    mcpax_size length;
-    uint8_t sequence;
-    uint8_t message[MCPAX_RESPONSE_MAX + MCPAX_FRAME_TAIL];
-} mcpax_kept;
-
-enum mcpax_verdict {
-    MCPAX_IGNORE, /* stale, or from before synchronisation */
-    MCPAX_RUN,    /* has not run */
-    MCPAX_REPEAT, /* has run, and its response is kept */
-    MCPAX_LOST    /* has run, and its response is gone */
-};
-
-/* From here on, `highest` and everything before it counts as never seen. */
-void mcpax_once_reset(uint8_t highest);
-
-uint8_t mcpax_once_highest(void);
-
-/* What to do with a call of this sequence. */
-enum mcpax_verdict mcpax_once_judge(uint8_t sequence);
-
-/* The call of this sequence, judged MCPAX_RUN, has run: where to keep its response. */
-mcpax_kept *mcpax_once_keep(uint8_t sequence);
-
-/* The response of a sequence that was judged MCPAX_REPEAT. */
-mcpax_kept *mcpax_once_kept(uint8_t sequence);
+bool mcpax_within(mcpax_unsigned bits);
 
 #endif

@@ -7,9 +7,11 @@
 #define TLV_HEADER_BYTES 2u
 #define HEARTBEAT_PAYLOAD_BYTES 2u
 
-/* The payload of the call at hand, as far as it is not yet read. */
-static const uint8_t *payload;
-static mcpax_size payload_left;
+/* What is left of the payload at hand. */
+static mcpax_size payload_left(void)
+{
+    return (mcpax_size)(mcpax.in_end - mcpax.in);
+}
 
 static bool is_string(uint8_t type)
 {
@@ -34,18 +36,18 @@ static uint8_t width_of(uint8_t type)
 
 /* --- Reading arguments -------------------------------------------------------------------------------------------------- */
 
-static uint32_t number(const uint8_t *data, uint8_t type)
+static mcpax_unsigned number(const uint8_t MCPAX_IN_RAM *data, uint8_t type)
 {
     const uint8_t width = width_of(type);
-    uint32_t bits = 0;
+    mcpax_unsigned bits = 0;
 
     for (uint8_t i = 0; i < width; i++) {
-        bits = (bits << 8) | data[MCPAX_BIG_ENDIAN ? i : width - 1 - i];
+        bits = (mcpax_unsigned)(bits << 8) | data[MCPAX_BIG_ENDIAN ? i : width - 1 - i];
     }
     if (type == MCPAX_I8) {
-        bits = (uint32_t)(int32_t)(int8_t)bits;
+        bits = (mcpax_unsigned)(mcpax_signed)(int8_t)bits;
     } else if (type == MCPAX_I16) {
-        bits = (uint32_t)(int32_t)(int16_t)bits;
+        bits = (mcpax_unsigned)(mcpax_signed)(int16_t)bits;
     }
     return bits;
 }
@@ -66,98 +68,100 @@ static bool unpad(mcpax_value *text)
     return true;
 }
 
-/* Take the next `length` bytes of the payload as the value of this argument. */
-static uint8_t read_value(const mcpax_argument *argument, mcpax_size length, mcpax_value *value)
+/* Take the next `length` bytes of the payload as the value of mcpax.argument. */
+static uint8_t read_value(mcpax_size length, mcpax_value *value)
 {
-    const uint8_t *data = payload;
+    const uint8_t MCPAX_IN_RAM *data = mcpax.in;
+    const uint8_t type = MCPAX_ROM_BYTE(&mcpax.argument->type);
 
-    if (length > payload_left) {
+    if (length > payload_left()) {
         return MCPAX_BAD_ARGUMENTS;
     }
-    payload += length;
-    payload_left = (mcpax_size)(payload_left - length);
+    mcpax.in += length;
 
-    if (is_string(argument->type)) {
+    if (is_string(type)) {
         value->string.data = data;
         value->string.length = length;
-        return length <= argument->span ? MCPAX_OK : MCPAX_BAD_ARGUMENTS;
+        return length <= (mcpax_unsigned)MCPAX_ROM_NUMBER(&mcpax.argument->span) ? MCPAX_OK : MCPAX_BAD_ARGUMENTS;
     }
-    if (length != width_of(argument->type)) {
+    if (length != width_of(type)) {
         return MCPAX_BAD_ARGUMENTS;
     }
-    value->u = number(data, argument->type);
-    return mcpax_within(argument, value->u) ? MCPAX_OK : MCPAX_OUT_OF_RANGE;
+    value->u = number(data, type);
+    return mcpax_within(value->u) ? MCPAX_OK : MCPAX_OUT_OF_RANGE;
 }
 
 /* One field after the other at fixed width; or the one field of a raw payload, which is all of it. */
-static uint8_t read_in_order(const mcpax_tool *tool, mcpax_value *args)
+static uint8_t read_in_order(void)
 {
-    mcpax_argument argument;
+    const uint8_t encoding = MCPAX_ROW(mcpax.tool).encoding;
 
-    for (uint8_t i = 0; i < tool->argument_count; i++) {
-        mcpax_rom_read(&argument, &mcpax_arguments[tool->first_argument + i], sizeof argument);
-
-        mcpax_size length = width_of(argument.type);
-        if (tool->encoding == MCPAX_RAW) {
-            length = payload_left;
-        } else if (is_string(argument.type)) {
-            length = (mcpax_size)argument.span;
+    for (uint8_t i = 0; i < MCPAX_ROW(mcpax.tool).argument_count; i++) {
+        mcpax.argument = &MCPAX_ROW(mcpax.tool).arguments[i];
+        const uint8_t type = MCPAX_ROM_BYTE(&mcpax.argument->type);
+        mcpax_size length = width_of(type);
+        if (encoding == MCPAX_RAW) {
+            length = payload_left();
+        } else if (is_string(type)) {
+            length = (mcpax_size)(mcpax_unsigned)MCPAX_ROM_NUMBER(&mcpax.argument->span);
         }
-        uint8_t status = read_value(&argument, length, &args[i]);
+        const uint8_t status = read_value(length, &mcpax.args[i]);
         if (status != MCPAX_OK) {
             return status;
         }
-        if (tool->encoding == MCPAX_STRUCT && argument.type == MCPAX_TEXT && !unpad(&args[i])) {
+        if (encoding == MCPAX_STRUCT && type == MCPAX_TEXT && !unpad(&mcpax.args[i])) {
             return MCPAX_BAD_ARGUMENTS;
         }
     }
-    return payload_left == 0 ? MCPAX_OK : MCPAX_BAD_ARGUMENTS;
+    return payload_left() == 0 ? MCPAX_OK : MCPAX_BAD_ARGUMENTS;
 }
 
 /* TAG LEN VALUE per field, in any order, each exactly once. */
-static uint8_t read_tagged(const mcpax_tool *tool, mcpax_value *args)
+static uint8_t read_tagged(void)
 {
-    const uint8_t all = (uint8_t)((1u << tool->argument_count) - 1u); /* a map has at most 8 arguments per tool */
+    const uint8_t count = MCPAX_ROW(mcpax.tool).argument_count;
+    const uint8_t all = (uint8_t)((1u << count) - 1u); /* a map has at most 8 arguments per tool */
     uint8_t present = 0;
-    mcpax_argument argument;
 
-    while (payload_left >= TLV_HEADER_BYTES) {
-        const uint8_t field = (uint8_t)(payload[0] - 1);
-        const uint8_t length = payload[1];
-        payload += TLV_HEADER_BYTES;
-        payload_left = (mcpax_size)(payload_left - TLV_HEADER_BYTES);
-        if (field >= tool->argument_count || (present & (1u << field)) != 0) {
+    while (payload_left() >= TLV_HEADER_BYTES) {
+        const uint8_t field = (uint8_t)(mcpax.in[0] - 1);
+        const uint8_t length = mcpax.in[1];
+        mcpax.in += TLV_HEADER_BYTES;
+        if (field >= count || (present & (1u << field)) != 0) {
             return MCPAX_BAD_ARGUMENTS;
         }
         present = (uint8_t)(present | (1u << field));
-        mcpax_rom_read(&argument, &mcpax_arguments[tool->first_argument + field], sizeof argument);
-        uint8_t status = read_value(&argument, length, &args[field]);
+        mcpax.argument = &MCPAX_ROW(mcpax.tool).arguments[field];
+        const uint8_t status = read_value(length, &mcpax.args[field]);
         if (status != MCPAX_OK) {
             return status;
         }
     }
-    return payload_left == 0 && present == all ? MCPAX_OK : MCPAX_BAD_ARGUMENTS;
+    return payload_left() == 0 && present == all ? MCPAX_OK : MCPAX_BAD_ARGUMENTS;
 }
 
-uint8_t mcpax_read_arguments(const mcpax_tool *tool, mcpax_value *args)
+void mcpax_read_arguments(void)
 {
-    return tool->encoding == MCPAX_TLV ? read_tagged(tool, args) : read_in_order(tool, args);
+    mcpax.status = MCPAX_ROW(mcpax.tool).encoding == MCPAX_TLV ? read_tagged() : read_in_order();
 }
 
 /* --- Messages in -------------------------------------------------------------------------------------------------------- */
 
-void mcpax_message_received(const uint8_t *message, mcpax_size length)
+void mcpax_message_received(void)
 {
+    const uint8_t MCPAX_IN_RAM *message = mcpax.in;
     const uint8_t type = message[0];
-    const uint8_t tool_id = message[1];
-    const uint8_t sequence = message[2];
 
-    payload = message + HEADER_BYTES;
-    payload_left = (mcpax_size)(length - HEADER_BYTES);
+    mcpax.tool_id = message[1];
+    mcpax.sequence = message[2];
+    mcpax.in += HEADER_BYTES;
     if (type == MCPAX_TYPE_CALL) {
-        mcpax_handle_call(tool_id, sequence);
-    } else if (type == MCPAX_TYPE_HEARTBEAT && tool_id == 0 && payload_left == HEARTBEAT_PAYLOAD_BYTES) {
-        mcpax_handle_heartbeat(sequence, (uint16_t)((payload[0] << 8) | payload[1]));
+        mcpax.heard = true;
+        mcpax_handle_call();
+    } else if (type == MCPAX_TYPE_HEARTBEAT && mcpax.tool_id == 0 && payload_left() == HEARTBEAT_PAYLOAD_BYTES) {
+        mcpax.heard = true;
+        mcpax.believed_boot_id = (uint16_t)((mcpax.in[0] << 8) | mcpax.in[1]);
+        mcpax_handle_heartbeat();
     }
 }
 
@@ -170,72 +174,86 @@ static void write_header(uint8_t type, uint8_t id, uint8_t sequence)
     mcpax_out_byte(sequence);
 }
 
-static void write_number(uint32_t bits, uint8_t width)
+static void write_number(mcpax_unsigned bits, uint8_t width)
 {
-    if (MCPAX_BIG_ENDIAN) {
-        mcpax_out_big_endian(bits, width);
-    } else {
-        while (width-- > 0) {
-            mcpax_out_byte((uint8_t)bits);
-            bits >>= 8;
-        }
+#if MCPAX_BIG_ENDIAN
+    while (width-- > 0) {
+        mcpax_out_byte((uint8_t)(bits >> (8 * width)));
+    }
+#else
+    for (; width > 0; width--) {
+        mcpax_out_byte((uint8_t)bits);
+        bits >>= 8;
+    }
+#endif
+}
+
+static void write_string(uint8_t encoding, const mcpax_value *value)
+{
+    const mcpax_size room = MCPAX_ROW(mcpax.output).max_length;
+    mcpax_size length = value->string.length;
+
+    if (length > room) {
+        mcpax.failed = true;
+        return;
+    }
+    for (mcpax_size i = 0; i < length; i++) {
+        mcpax_out_byte(value->string.data[i]);
+    }
+    while (encoding == MCPAX_STRUCT && length++ < room) {
+        mcpax_out_byte(0);
     }
 }
 
-static void write_fields(uint8_t encoding, uint8_t first, uint8_t count, const mcpax_value *values)
+static void write_fields(uint8_t encoding, mcpax_kinds row, uint8_t count, const mcpax_value *values)
 {
-    mcpax_output output;
-
     for (uint8_t i = 0; i < count; i++) {
         const mcpax_value *value = &values[i];
-        mcpax_rom_read(&output, &mcpax_outputs[first + i], sizeof output);
-        mcpax_size length = is_string(output.type) ? value->string.length : width_of(output.type);
+        MCPAX_TAKE_ROW(mcpax.output, row++);
+        const uint8_t type = MCPAX_ROW(mcpax.output).type;
 
         if (encoding == MCPAX_TLV) {
             mcpax_out_byte((uint8_t)(i + 1));
-            mcpax_out_byte((uint8_t)length);
+            mcpax_out_byte((uint8_t)(is_string(type) ? value->string.length : width_of(type)));
         }
-        if (!is_string(output.type)) {
-            write_number(value->u, (uint8_t)length);
-            continue;
-        }
-        if (length > output.max_length) {
-            mcpax_out_fail();
-            return;
-        }
-        mcpax_out_bytes(value->string.data, length);
-        while (encoding == MCPAX_STRUCT && length++ < output.max_length) {
-            mcpax_out_byte(0);
+        if (is_string(type)) {
+            write_string(encoding, value);
+        } else {
+            write_number(value->u, width_of(type));
         }
     }
 }
 
-void mcpax_write_error(uint8_t tool_id, uint8_t sequence, uint8_t status)
+void mcpax_write_error(void)
 {
-    write_header(MCPAX_TYPE_RESPONSE, tool_id, sequence);
-    mcpax_out_byte(status);
+    write_header(MCPAX_TYPE_RESPONSE, mcpax.tool_id, mcpax.sequence);
+    mcpax_out_byte(mcpax.status);
 }
 
-void mcpax_write_result(const mcpax_tool *tool, uint8_t sequence, const mcpax_value *results)
+void mcpax_write_result(void)
 {
-    mcpax_write_error(tool->id, sequence, MCPAX_OK);
-    write_fields(tool->encoding, tool->first_result, tool->result_count, results);
+    mcpax_write_error();
+    write_fields(MCPAX_ROW(mcpax.tool).encoding, MCPAX_ROW(mcpax.tool).results, MCPAX_ROW(mcpax.tool).result_count, mcpax.results);
 }
 
-void mcpax_write_heartbeat(uint8_t highest, uint16_t boot_id, uint8_t flags)
+void mcpax_write_heartbeat(void)
 {
-    write_header(MCPAX_TYPE_HEARTBEAT, 0, highest);
-    mcpax_out_big_endian(boot_id, 2);
-    mcpax_out_byte(flags);
-    mcpax_out_byte(MCPAX_WINDOW);
-    mcpax_out_big_endian(MCPAX_MAP_HASH, 4);
+    static const uint8_t window_and_map_hash[] MCPAX_ROM = {MCPAX_WINDOW, MCPAX_MAP_HASH_BYTES};
+
+    write_header(MCPAX_TYPE_HEARTBEAT, 0, mcpax.highest);
+    mcpax_out_byte((uint8_t)(mcpax.boot_id >> 8));
+    mcpax_out_byte((uint8_t)mcpax.boot_id);
+    mcpax_out_byte(mcpax.flags);
+    for (uint8_t i = 0; i < sizeof window_and_map_hash; i++) { /* NOLINT(bugprone-too-small-loop-variable): 5 */
+        mcpax_out_byte(MCPAX_ROM_BYTE(&window_and_map_hash[i]));
+    }
 }
 
 #if MCPAX_EVENT_COUNT > 0
-void mcpax_write_event(const mcpax_event *event, uint8_t count, const mcpax_value *fields)
+void mcpax_write_event(uint8_t event_id, uint8_t field_count, mcpax_kinds kinds, uint8_t encoding, const mcpax_value *fields)
 {
-    write_header(MCPAX_TYPE_EVENT, event->id, count);
-    write_fields(event->encoding, event->first_field, event->field_count, fields);
+    write_header(MCPAX_TYPE_EVENT, event_id, mcpax.events_sent);
+    write_fields(encoding, kinds, field_count, fields);
 }
 #endif
 

@@ -1,141 +1,180 @@
 /*
  * The stub: runs calls at most once, answers heartbeats, sends events. Knows neither how messages look nor how they travel.
  */
-#include "internal.h"
+#include "once.h"
 
-static uint16_t boot_id;
-static bool synchronised;
-static bool heard;
+MCPAX_IN_RAM mcpax_state mcpax_memory;
 
-/* For messages that need no repetition. Kept responses have their own buffers, which an event must not overwrite. */
-static uint8_t passing[MCPAX_PASSING_MAX + MCPAX_FRAME_TAIL];
-
-static void send_passing(void)
-{
-    mcpax_frame_send(passing, mcpax_out_length());
-}
-
-static void send_heartbeat(void)
-{
-    mcpax_out_begin(passing, MCPAX_PASSING_MAX);
-    mcpax_write_heartbeat(mcpax_once_highest(), boot_id, synchronised ? MCPAX_FLAG_SYNCHRONISED : 0);
-    send_passing();
-}
+#if MCPAX_KEPT > 0
+#define PASSING mcpax.passing
+#else
+#define PASSING NULL
+#endif
 
 bool mcpax_heard(void)
 {
-    bool answer = heard;
-    heard = false;
-    return answer;
+    const bool was_heard = mcpax.heard;
+    mcpax.heard = false;
+    return was_heard;
 }
 
-bool mcpax_within(const mcpax_argument *argument, uint32_t bits)
+bool mcpax_within(mcpax_unsigned bits)
 {
-    const uint32_t sign = UINT32_C(1) << 31;
-    if (MCPAX_USES_F32 && argument->type == MCPAX_F32) {
+    if (MCPAX_ARGUMENTS_HAVE(MCPAX_F32, MCPAX_F32) && MCPAX_ROM_BYTE(&mcpax.argument->type) == MCPAX_F32) {
+        const mcpax_unsigned sign = (mcpax_unsigned)-1 / 2 + 1;
         bits = (bits & sign) ? ~bits : bits | sign;
     }
-    return bits - argument->low <= argument->span;
+    return (mcpax_unsigned)(bits - (mcpax_unsigned)MCPAX_ROM_NUMBER(&mcpax.argument->low)) <= (mcpax_unsigned)MCPAX_ROM_NUMBER(&mcpax.argument->span);
 }
 
 /* --- Calls -------------------------------------------------------------------------------------------------------------- */
 
-static bool find_tool(uint8_t id, mcpax_tool *tool)
+#if MCPAX_TOOL_COUNT > 0 /* a board may have events alone */
+
+/* Where a tool stands in the table; MCPAX_TOOL_COUNT or more if there is none of this id. */
+static uint8_t find_tool(uint8_t id)
 {
-    for (const mcpax_tool *row = mcpax_tools; row != mcpax_tools + MCPAX_TOOL_COUNT; row++) {
-        mcpax_rom_read(tool, row, sizeof *tool);
-        if (tool->id == id) {
+#if MCPAX_TOOL_IDS_ARE_PLACES
+    return (uint8_t)(id - 1);
+#else
+    uint8_t index = 0;
+    while (index < MCPAX_TOOL_COUNT && MCPAX_ROM_BYTE(&mcpax_tools[index].id) != id) {
+        index++;
+    }
+    return index;
+#endif
+}
+
+#if defined(__SDCC_mcs51) /* cannot pass more than one argument through a pointer to a function, unless all of it is on the stack */
+static uint8_t call_handler(void)
+{
+#define CALL(id, handler) \
+    case id: \
+        return handler(mcpax.args, mcpax.results);
+    switch (mcpax.tool_id) {
+        MCPAX_HANDLERS(CALL)
+    default:
+        return MCPAX_HANDLER_ERROR; /* never: its row was found */
+    }
+}
+#else
+#define call_handler() MCPAX_ROW(mcpax.tool).handler(mcpax.args, mcpax.results)
+#endif
+
+static void run_handler(void)
+{
+    for (uint8_t i = 0; i < MCPAX_RESULTS_MAX; i++) {
+#if MCPAX_HAS_STRINGS
+        mcpax.results[i].string.length = 0; /* first: where an address is as wide as a number, .u does not cover the length */
+#endif
+        mcpax.results[i].u = 0;
+    }
+    uint8_t status = call_handler();
+    if (status < MCPAX_HANDLER_ERROR && (status & ~MCPAX_BUSY) != MCPAX_OK) {
+        status = MCPAX_HANDLER_ERROR; /* those codes would claim that it did not run */
+    }
+    mcpax.status = status;
+}
+
+#endif
+
+MCPAX_NOINLINE static void begin_passing(void)
+{
+    mcpax_out_begin(PASSING, MCPAX_PASSING_MAX);
+}
+
+static void begin_kept(void)
+{
+    mcpax_out_begin(mcpax_once_keep(mcpax.sequence), MCPAX_RESPONSE_MAX);
+}
+
+/* Answer with the results, or with the status if that is not MCPAX_OK. */
+static void answer(void) /* NOLINT(misc-no-recursion): once at most, as a status alone always fits */
+{
+    do {
+        if (mcpax.status == MCPAX_OK) {
+            mcpax_write_result();
+        } else {
+            mcpax_write_error();
+        }
+    } while (mcpax_out_again());
+#if MCPAX_HAS_STRINGS
+    if (mcpax.failed) {
+        mcpax.status = MCPAX_RESULT_TOO_LARGE;
+        begin_kept();
+        answer();
+        return;
+    }
+#endif
+    mcpax_out_end();
+}
+
+/* Run the tool unless something is wrong with the call, which mcpax.status tells then. True: it ran, and was answered. */
+static bool run(void)
+{
+    mcpax.status = MCPAX_UNKNOWN_TOOL;
+#if MCPAX_TOOL_COUNT > 0
+    const uint8_t index = find_tool(mcpax.tool_id);
+    if (index < MCPAX_TOOL_COUNT) {
+        MCPAX_TAKE_ROW(mcpax.tool, &mcpax_tools[index]);
+        mcpax_read_arguments();
+        if (mcpax.status == MCPAX_OK) {
+            run_handler();
+            begin_kept();
+            answer();
+#if MCPAX_KEPT == 0
+            mcpax.ran = mcpax.status == MCPAX_OK ? MCPAX_RESPONSE_LOST : mcpax.status;
+#endif
             return true;
         }
     }
+#endif
     return false;
 }
 
-static uint8_t run_handler(const mcpax_tool *tool, const mcpax_value *args, mcpax_value *results)
+void mcpax_handle_call(void)
 {
-    for (uint8_t i = 0; i < MCPAX_RESULTS_MAX; i++) {
-        results[i].string.length = 0; /* first: where an address is as wide as a number, .u does not cover the length */
-        results[i].u = 0;
-    }
-    uint8_t status = tool->handler(args, results);
-    if (status < MCPAX_HANDLER_ERROR && status != MCPAX_OK && status != MCPAX_BUSY) {
-        status = MCPAX_HANDLER_ERROR; /* those codes would claim that it did not run */
-    }
-    return status;
-}
-
-static void respond(mcpax_kept *kept, const mcpax_tool *tool, uint8_t status, const mcpax_value *results)
-{
-    mcpax_out_begin(kept->message, MCPAX_RESPONSE_MAX);
-    if (status == MCPAX_OK) {
-        mcpax_write_result(tool, kept->sequence, results);
-        if (mcpax_out_length() == 0) {
-            status = MCPAX_RESULT_TOO_LARGE;
-            mcpax_out_begin(kept->message, MCPAX_RESPONSE_MAX);
-        }
-    }
-    if (status != MCPAX_OK) {
-        mcpax_write_error(tool->id, kept->sequence, status);
-    }
-    kept->length = mcpax_out_length();
-}
-
-/* Run the tool unless something is wrong with the call. MCPAX_OK: it ran and its response is kept. */
-static uint8_t run(uint8_t tool_id, uint8_t sequence)
-{
-    mcpax_tool tool;
-    mcpax_value args[MCPAX_ARGUMENTS_MAX];
-    mcpax_value results[MCPAX_RESULTS_MAX];
-
-    if (!find_tool(tool_id, &tool)) {
-        return MCPAX_UNKNOWN_TOOL;
-    }
-    uint8_t status = mcpax_read_arguments(&tool, args);
-    if (status == MCPAX_OK) {
-        uint8_t outcome = run_handler(&tool, args, results);
-        respond(mcpax_once_keep(sequence), &tool, outcome, results);
-    }
-    return status;
-}
-
-void mcpax_handle_call(uint8_t tool_id, uint8_t sequence)
-{
-    uint8_t status = MCPAX_UNSYNCHRONISED;
-
-    heard = true;
-    if (synchronised) {
-        switch (mcpax_once_judge(sequence)) {
+    mcpax.status = MCPAX_UNSYNCHRONISED;
+    if (mcpax.flags != 0) {
+        switch (mcpax_once_judge(mcpax.sequence)) {
         case MCPAX_RUN:
-            status = run(tool_id, sequence);
+            if (run()) {
+                return;
+            }
             break;
+#if MCPAX_KEPT > 0
         case MCPAX_REPEAT:
-            status = MCPAX_OK;
-            break;
+            mcpax_frame_send(mcpax_once_kept(mcpax.sequence));
+            return;
+#endif
         case MCPAX_LOST:
-            status = MCPAX_RESPONSE_LOST;
+            mcpax.status = MCPAX_LOST_STATUS;
             break;
         default:
             return;
         }
     }
-    if (status == MCPAX_OK) {
-        mcpax_kept *kept = mcpax_once_kept(sequence);
-        mcpax_frame_send(kept->message, kept->length);
-    } else {
-        mcpax_out_begin(passing, MCPAX_PASSING_MAX);
-        mcpax_write_error(tool_id, sequence, status);
-        send_passing();
-    }
+    begin_passing();
+    answer();
 }
 
 /* --- Presence ------------------------------------------------------------------------------------------------------------- */
 
-void mcpax_handle_heartbeat(uint8_t sequence, uint16_t believed_boot_id)
+static void send_heartbeat(void)
 {
-    heard = true;
-    if (believed_boot_id == boot_id && !synchronised) {
-        mcpax_once_reset(sequence);
-        synchronised = true;
+    begin_passing();
+    do {
+        mcpax_write_heartbeat();
+    } while (mcpax_out_again());
+    mcpax_out_end();
+}
+
+void mcpax_handle_heartbeat(void)
+{
+    if (mcpax.believed_boot_id == mcpax.boot_id && mcpax.flags == 0) {
+        mcpax.highest = mcpax.sequence; /* from here on, it and everything before it counts as never seen */
+        mcpax_once_reset();
+        mcpax.flags = MCPAX_FLAG_SYNCHRONISED;
     }
     send_heartbeat();
 }
@@ -143,51 +182,56 @@ void mcpax_handle_heartbeat(uint8_t sequence, uint16_t believed_boot_id)
 #if MCPAX_PROFILE_B
 void mcpax_handle_announce(void)
 {
-    heard = true;
-    for (uint16_t i = 0; i < MCPAX_REGISTRATION_LENGTH; i++) {
-        mcpax_port_put(MCPAX_ROM_BYTE(&mcpax_registration[i]));
-    }
+#if defined(__AVR__) /* where flash is not memory */
+    const uint8_t *next = mcpax_registration;
+    uint8_t byte;
+    do {
+        byte = MCPAX_ROM_BYTE(next++);
+        mcpax_port_put(byte);
+    } while (byte != 0);
+#else
+    mcpax_frame_send(mcpax_registration);
+#endif
 }
 #endif
 
 /* --- Events --------------------------------------------------------------------------------------------------------------- */
 
 #if MCPAX_EVENT_COUNT > 0
-static uint8_t events_sent; /* modulo 256 */
-
-void mcpax_notify(uint8_t event_id, const mcpax_value *fields)
+#if !defined(__arm__)
+MCPAX_NOINLINE /* where it is called once, it takes less stack as a part of its caller */
+#endif
+void mcpax_notify(uint8_t event_id, uint8_t field_count, mcpax_kinds kinds,
+#if MCPAX_PROFILE_A
+                  uint8_t encoding,
+#endif
+                  const mcpax_value *fields)
 {
-    mcpax_event event;
-    for (uint8_t i = 0; i < MCPAX_EVENT_COUNT; i++) {
-        mcpax_rom_read(&event, &mcpax_events[i], sizeof event);
-        if (event.id == event_id) {
-            mcpax_out_begin(passing, MCPAX_PASSING_MAX);
-            mcpax_write_event(&event, events_sent, fields);
-            if (mcpax_out_length() > 0) {
-                events_sent++;
-                send_passing();
-            }
-            return;
-        }
+#if MCPAX_PROFILE_B
+    const uint8_t encoding = 0; /* it has but one */
+#endif
+    begin_passing();
+    do {
+        mcpax_write_event(event_id, field_count, kinds, encoding, fields);
+    } while (mcpax_out_again());
+#if MCPAX_HAS_STRINGS
+    if (mcpax.failed) {
+        return;
     }
+#endif
+    mcpax.events_sent++;
+    mcpax_out_end();
 }
 #endif
 
 /* --- Beginning ------------------------------------------------------------------------------------------------------------ */
 
-void mcpax_start(uint16_t new_boot_id)
+void mcpax_start(uint16_t boot_id)
 {
-    boot_id = new_boot_id;
-    synchronised = false;
-    mcpax_once_reset(0);
-    mcpax_frame_reset();
-#if MCPAX_EVENT_COUNT > 0
-    events_sent = 0;
-#endif
+    mcpax.boot_id = boot_id;
 #if MCPAX_PROFILE_B
     mcpax_handle_announce();
 #else
     send_heartbeat(); /* it cannot describe itself, but it can tell at once that it started anew */
 #endif
-    heard = false;
 }

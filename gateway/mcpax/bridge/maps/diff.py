@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from mcpax.bridge.maps.debug import other_build
 from mcpax.bridge.maps.model import DeviceMap, Field, FieldType
 from mcpax.bridge.wire.messages import Registration
 
@@ -28,6 +29,8 @@ def explain_difference(device: DeviceMap, announced: Registration) -> list[str]:
     if device.name != announced.device:
         # Another kind of board: listing everything that differs would bury this.
         return [f'the board says it is "{announced.device}", the map is for "{device.name}"']
+    if build := _other_build(device, announced.map_hash):
+        return [build]
     words = _entries("tool", device.tools, announced.tools)
     tools = {tool.id: tool for tool in announced.tools}
     for tool in device.tools:
@@ -45,6 +48,21 @@ def explain_difference(device: DeviceMap, announced: Registration) -> list[str]:
             " limits, scales, enum labels or max_len were changed on one side"
         )
     return words
+
+
+def explain_hash(device: DeviceMap, stated: int) -> str:
+    """What can be said of a board that has told nothing but another hash than the map's."""
+    return _other_build(device, stated) or f"its map hash is {stated:08x}, this map's is {device.hash:08x}"
+
+
+def _other_build(device: DeviceMap, stated: int) -> str:
+    """Nothing, unless the firmware is the map's other build."""
+    other = other_build(device)
+    if other is None or other.hash != stated:
+        return ""
+    if device.debug:
+        return "the board runs the release build, and the map says debug = true: remove that from the map, or flash the debug build"
+    return "the board runs a debug build: put debug = true under [device] in the map, or flash the release build"
 
 
 def _entries(kind: str, mapped: Sequence[_Entry], announced: Sequence[_Entry]) -> list[str]:

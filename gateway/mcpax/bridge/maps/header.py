@@ -11,33 +11,28 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mcpax.bridge.maps.limits import MAX_F32, allowed
 from mcpax.bridge.maps.model import ByteOrder, Crc, DeviceMap, EventMap, Field, FieldType, Profile, ToolMap
-from mcpax.bridge.maps.sizes import STATUS_BYTES, payload_size
+from mcpax.bridge.maps.stub_sizes import (
+    STRINGS,
+    arguments,
+    fields_out,
+    largest_passing,
+    largest_request,
+    largest_response,
+    outputs,
+    owners_of_outputs,
+    receive_room,
+    types,
+    value_bits,
+)
 from mcpax.bridge.wire.framing import CobsFraming
 from mcpax.bridge.wire.profile_b import encode_registration
 
-_STRINGS = (FieldType.TEXT, FieldType.BYTES)
 _LARGEST_FOR_8_BIT_SIZES = 240
 """A message of this size still has room for its framing before an 8-bit count overflows."""
 _COMMENT_WIDTH = 110
 
-# Profile A: TYPE, TOOL_ID, SEQ before every payload.
-_A_HEADER = 3
-_A_HEARTBEAT_IN = 2
-_A_HEARTBEAT_OUT = 8
-
-# Profile B: a CBOR key below 24 takes a byte, a number 1, 2, 3 or 5.
-_B_ENVELOPE = 1 + 2
-"""Map head, jsonrpc."""
-_B_METHOD = 2
-_B_BYTE = 1 + 2
-"""A key with any number up to 255."""
-_B_HEARTBEAT_IN = _B_ENVELOPE + _B_METHOD + _B_BYTE + (1 + 3)
-"""With sequence and boot id."""
-_B_HEARTBEAT_OUT = _B_ENVELOPE + _B_METHOD + _B_BYTE + (1 + 5) + (1 + 3) + 2 + 2
-"""With sequence, map hash, boot id, flags and window."""
-_B_ERROR = _B_ENVELOPE + _B_BYTE + _B_BYTE
-"""With sequence and status."""
-_B_WIDEST_INTEGER = 5
+_UNSIGNED = {FieldType.U8, FieldType.U16, FieldType.U32}
+_SIGNED = {FieldType.I8, FieldType.I16, FieldType.I32}
 
 
 def render_header(device: DeviceMap) -> str:
@@ -67,13 +62,19 @@ def render_header(device: DeviceMap) -> str:
 
 
 def _sizes(device: DeviceMap) -> list[str]:
-    request, response, passing = _largest_request(device), _largest_response(device), _largest_passing(device)
+    request, response, passing = largest_request(device), largest_response(device), largest_passing(device)
     narrow = max(request, response, passing) <= _LARGEST_FOR_8_BIT_SIZES
-    used = {field.type for fields in _all_fields(device) for field in fields}
+    used, bits = types(device), value_bits(device)
     lines = [
         _define("MCPAX_MAP_HASH", f"UINT32_C(0x{device.hash:08X})"),
+        _define("MCPAX_MAP_HASH_BYTES", ", ".join(f"0x{byte:02X}" for byte in device.hash.to_bytes(4, "big"))),
         _define("MCPAX_PROFILE_A", int(device.profile is Profile.A)),
         _define("MCPAX_PROFILE_B", int(device.profile is Profile.B)),
+    ]
+    lines += [
+        "",
+        _define("MCPAX_BAUD", device.port.baud),
+        _define("MCPAX_DEADMAN_MS", device.port.deadman_ms, "silence of the gateway that the board must not trust; 0: any"),
     ]
     if device.profile is Profile.A:
         lines += [
@@ -83,75 +84,51 @@ def _sizes(device: DeviceMap) -> list[str]:
     lines += [
         "",
         "/* Messages in bytes, without their framing. */",
+        _define("MCPAX_SIZE_BITS", 8 if narrow else 16),
         _define("MCPAX_SIZE_TYPE", "uint8_t" if narrow else "uint16_t"),
         _define("MCPAX_REQUEST_MAX", request, "largest from the gateway"),
+        _define("MCPAX_RECEIVE_ROOM", receive_room(device, request), "for receiving it, framed"),
         _define("MCPAX_RESPONSE_MAX", response, "largest answer to a call"),
         _define("MCPAX_PASSING_MAX", passing, "largest of the others that the stub sends"),
         "",
         _define("MCPAX_TOOL_COUNT", len(device.tools)),
+        _define(
+            "MCPAX_TOOL_IDS_ARE_PLACES",
+            int([tool.id for tool in device.tools] == list(range(1, len(device.tools) + 1))),
+            "1, 2, 3 and so on",
+        ),
         _define("MCPAX_EVENT_COUNT", len(device.events)),
         _define("MCPAX_ARGUMENTS_MAX", max((1, *(len(tool.args) for tool in device.tools))), "of one tool, at least 1"),
         _define("MCPAX_RESULTS_MAX", max((1, *(len(tool.results) for tool in device.tools))), "of one tool, at least 1"),
         "",
-        "/* Types that no field has cost no code. */",
-        _define("MCPAX_USES_BOOL", int(FieldType.BOOL in used)),
+        "/* Types that no field has cost no code: a bit for the code of each type in use. */",
+        _define("MCPAX_ARGUMENT_TYPES", _type_bits(arguments(device))),
+        _define("MCPAX_OUTPUT_TYPES", _type_bits(outputs(device))),
         _define("MCPAX_USES_F32", int(FieldType.F32 in used)),
-        _define("MCPAX_USES_STRINGS", int(not used.isdisjoint(_STRINGS))),
+        _define("MCPAX_USES_STRINGS", int(not used.isdisjoint(STRINGS))),
+        _define("MCPAX_VALUE_BITS", bits, "of the widest number"),
+        _define("MCPAX_UNSIGNED_TYPE", f"uint{bits}_t"),
+        _define("MCPAX_SIGNED_TYPE", f"int{bits}_t"),
     ]
     if device.profile is Profile.B:
         lines += ["", _define("MCPAX_REGISTRATION_LENGTH", len(_registration_frame(device)), "bytes of the whole frame")]
     return lines
 
 
-def _all_fields(device: DeviceMap) -> Iterator[Sequence[Field]]:
-    for tool in device.tools:
-        yield tool.args
-        yield tool.results
-    for event in device.events:
-        yield event.fields
-
-
-def _largest_request(device: DeviceMap) -> int:
-    if device.profile is Profile.A:
-        payloads = (payload_size(Profile.A, tool.encoding, tool.args) for tool in device.tools)
-        return _A_HEADER + max((_A_HEARTBEAT_IN, *payloads))
-    calls = (_B_ENVELOPE + _B_METHOD + _B_BYTE + _B_BYTE + 1 + _widest_arguments(tool) for tool in device.tools)
-    return max((_B_HEARTBEAT_IN, *calls))
-
-
-def _widest_arguments(tool: ToolMap) -> int:
-    """Room for every integer that CBOR can carry here: one far out of its limits still gets an answer that says so."""
-    integers = sum(field.type.integer_range is not None for field in tool.args)
-    others = [field for field in tool.args if field.type.integer_range is None]
-    return payload_size(Profile.B, tool.encoding, others) + integers * (1 + _B_WIDEST_INTEGER)
-
-
-def _largest_response(device: DeviceMap) -> int:
-    payloads = [payload_size(device.profile, tool.encoding, tool.results) for tool in device.tools]
-    if device.profile is Profile.A:
-        return _A_HEADER + STATUS_BYTES + max((0, *payloads))
-    return max((_B_ERROR, *(_B_ENVELOPE + _B_BYTE + 1 + payload for payload in payloads)))
-
-
-def _largest_passing(device: DeviceMap) -> int:
-    payloads = [payload_size(device.profile, event.encoding, event.fields) for event in device.events]
-    if device.profile is Profile.A:
-        return _A_HEADER + max((_A_HEARTBEAT_OUT, STATUS_BYTES, *payloads))
-    events = (_B_ENVELOPE + _B_METHOD + _B_BYTE + 1 + payload + _B_BYTE for payload in payloads)
-    return max((_B_HEARTBEAT_OUT, _B_ERROR, *events))
+def _type_bits(fields: Iterable[Field]) -> str:
+    return f"0x{sum(1 << kind.code for kind in {field.type for field in fields}):03X}u"
 
 
 # --- Names and prototypes
 
 
 def _names(device: DeviceMap) -> list[str]:
-    """Where each value stands in its array, what the labels of enums stand for, and the numbers of events."""
+    """Where each value stands in its array, and what the labels of enums stand for."""
     constants: list[tuple[str, int, str]] = []
     for tool in device.tools:
         constants += _field_constants("ARG", tool.name, tool.args)
         constants += _field_constants("RESULT", tool.name, tool.results)
     for event in device.events:
-        constants.append((_constant("EVENT", event.name), event.id, f"the number of event {event.name}"))
         constants += _field_constants("FIELD", event.name, event.fields)
     owners: dict[str, str] = {}
     for name, _, owner in constants:
@@ -186,9 +163,13 @@ def _prototypes(device: DeviceMap) -> list[str]:
         lines += ["/*", *_prose(f"{tool.name}: {tool.description}")]
         lines += _field_comments("arg", tool.args) + _field_comments("result", tool.results)
         lines += [" */", f"{_handler(tool)};", ""]
-    for event in device.events:
+    for event, kinds in zip(device.events, _kinds(device)[len(device.tools) :], strict=True):
         name = _constant("EVENT", event.name)
-        lines += ["/*", *_prose(f"mcpax_notify({name}, fields): {event.description}"), *_field_comments("field", event.fields), " */", ""]
+        cells = [str(event.id), str(len(event.fields)), kinds, *([_encoding(event)] if device.profile is Profile.A else [])]
+        lines += ["/*", *_prose(f"mcpax_notify({name}, fields): {event.description}"), *_field_comments("field", event.fields), " */"]
+        lines += [_define(name, ", ".join(cells)), ""]
+    handlers = " ".join(f"each({tool.id}, mcpax_tool_{_c_name(tool.name)})" for tool in device.tools)
+    lines += ["/* By id, for compilers that cannot call them through a pointer. */", _define("MCPAX_HANDLERS(each)", handlers), ""]
     return lines
 
 
@@ -206,7 +187,7 @@ def _field_comments(kind: str, fields: Sequence[Field]) -> list[str]:
 
 def _member(field: Field) -> str:
     """Which member of `mcpax_value` holds it."""
-    if field.type in _STRINGS:
+    if field.type in STRINGS:
         return f"{field.type} .string"
     if field.type is FieldType.F32:
         return "f32 .f"
@@ -217,7 +198,7 @@ def _words(field: Field) -> str:
     """What it may be: for people, and raw where that differs."""
     if field.enum is not None:
         return ", ".join(f"{label} ({raw})" for label, raw in field.enum.items())
-    if field.type in _STRINGS:
+    if field.type in STRINGS:
         return f"{'exactly' if field.exact_len else 'at most'} {field.max_len} bytes"
     if field.scaled and field.raw_range is not None:
         low, high = field.raw_range
@@ -245,34 +226,49 @@ def _comment(text: str) -> str:
 
 def _tables(device: DeviceMap) -> list[str]:
     profile_a = device.profile is Profile.A
-    arguments = [_argument_row(tool, field) for tool in device.tools for field in tool.args]
-    outputs = [_output_row(tool, field) for tool in device.tools for field in tool.results]
-    outputs += [_output_row(event, field) for event in device.events for field in event.fields]
+    arguments = [_argument_row(tool, field, value_bits(device)) for tool in device.tools for field in tool.args]
     tools: list[str] = []
-    events: list[str] = []
-    first_argument = first_output = 0
-    for tool in device.tools:
-        encoding = [f"MCPAX_{tool.encoding.upper()}"] if profile_a else []
-        runs = [first_argument, len(tool.args), first_output, len(tool.results)]
-        tools.append(_row(f"mcpax_tool_{_c_name(tool.name)}", tool.id, *runs, *encoding))
+    first_argument = 0
+    for tool, kinds in zip(device.tools, _kinds(device), strict=False):
+        encoding = [_encoding(tool)] if profile_a else []
+        places = [f"mcpax_tool_{_c_name(tool.name)}", f"mcpax_arguments + {first_argument}", kinds]
+        tools.append(_row(*places, tool.id, len(tool.args), len(tool.results), *encoding))
         first_argument += len(tool.args)
-        first_output += len(tool.results)
-    for event in device.events:
-        encoding = [f"MCPAX_{event.encoding.upper()}"] if profile_a else []
-        events.append(_row(event.id, first_output, len(event.fields), *encoding))
-        first_output += len(event.fields)
-    lines = [
-        *_table("mcpax_argument mcpax_arguments", "low, span, type", arguments),
-        *_table("mcpax_output mcpax_outputs", "max_length, type", outputs),
-        *_table("mcpax_tool mcpax_tools", "handler, id, arguments from, count, results from, count", tools),
-    ]
-    if device.events:
-        lines += _table("mcpax_event mcpax_events", "id, fields from, count", events)
+    lines = _table("mcpax_argument mcpax_arguments", "low, span, type", arguments)
+    if _has_output_rows(device):
+        strings = profile_a or not types(device).isdisjoint(STRINGS)  # as MCPAX_HAS_STRINGS
+        outputs = [_output_row(owner, field, strings) for owner in owners_of_outputs(device) for field in fields_out(owner)]
+        lines += _table("mcpax_output mcpax_outputs", "max_length, type" if strings else "type", outputs)
+    lines += _table("mcpax_tool mcpax_tools", "handler, arguments, kinds of results, id, how many arguments, how many results", tools)
     if not profile_a:
         frame = _registration_frame(device)
         rows = [" ".join(f"0x{byte:02X}," for byte in frame[start : start + 16]) for start in range(0, len(frame), 16)]
         lines += _table("uint8_t mcpax_registration", "a whole frame, from the first COBS code to the final zero", rows)
     return lines
+
+
+def _has_output_rows(device: DeviceMap) -> bool:
+    """As MCPAX_HAS_OUTPUT_ROWS."""
+    return device.profile is Profile.A or not {field.type for field in outputs(device)} <= _UNSIGNED | _SIGNED
+
+
+def _kinds(device: DeviceMap) -> list[str]:
+    """What `mcpax_kinds` is for the results of each tool, then for the fields of each event."""
+    kinds: list[str] = []
+    first = 0
+    for owner in owners_of_outputs(device):
+        fields = fields_out(owner)
+        kinds.append(f"mcpax_outputs + {first}" if _has_output_rows(device) else _signed_bits(fields))
+        first += len(fields)
+    return kinds
+
+
+def _encoding(owner: ToolMap | EventMap) -> str:
+    return f"MCPAX_{owner.encoding.upper()}"
+
+
+def _signed_bits(fields: Sequence[Field]) -> str:
+    return f"0x{sum(1 << place for place, field in enumerate(fields) if field.type in _SIGNED):02X}"
 
 
 def _table(declaration: str, columns: str, rows: Iterable[str]) -> list[str]:
@@ -284,14 +280,15 @@ def _row(*cells: object) -> str:
     return f"{{{', '.join(map(str, cells))}}},"
 
 
-def _argument_row(tool: ToolMap, field: Field) -> str:
+def _argument_row(tool: ToolMap, field: Field, bits: int) -> str:
     low, high = _limits(field)
-    low_bits, span = low & 0xFFFF_FFFF, high - low
-    return f"{_row(f'UINT32_C(0x{low_bits:08X})', f'UINT32_C(0x{span:08X})', _type(field))} /* {tool.name} {field.name} */"
+    low_bits, span = (f"UINT{bits}_C(0x{number & ((1 << bits) - 1):0{bits // 4}X})" for number in (low, high - low))
+    return f"{_row(low_bits, span, _type(field))} /* {tool.name} {field.name} */"
 
 
-def _output_row(owner: ToolMap | EventMap, field: Field) -> str:
-    return f"{_row(field.max_len or 0, _type(field))} /* {owner.name} {field.name} */"
+def _output_row(owner: ToolMap | EventMap, field: Field, strings: bool) -> str:
+    cells = (field.max_len or 0, _type(field)) if strings else (_type(field),)
+    return f"{_row(*cells)} /* {owner.name} {field.name} */"
 
 
 def _type(field: Field) -> str:

@@ -132,6 +132,14 @@ PORT = Table(
             high=600_000,
             default=_PORT.heartbeat_ms,
         ),
+        Key(
+            "deadman_ms",
+            Kind.INTEGER,
+            "Silence of the gateway after which the firmware goes to its safe state by itself; 0: never. At least three heartbeats.",
+            low=0,
+            high=3_600_000,
+            default=_PORT.deadman_ms,
+        ),
         Key("reset_on_open", Kind.FLAG, "Let opening the port reset an Arduino by its DTR line.", default=_PORT.reset_on_open),
         Key(
             "turnaround_ms",
@@ -182,6 +190,7 @@ DEVICE = Table(
         ),
         Key("version", Kind.TEXT, "Version of this map, like 1.0.0.", required=True),
         Key("description", Kind.TEXT, "For people.", default=""),
+        Key("debug", Kind.FLAG, "The board runs a debug build, which has the tool read_memory besides those stated here.", default=False),
     ),
 )
 

@@ -1,6 +1,6 @@
 """Device maps from TOML: everything that is wrong, with file, line and hint, or a map to rely on.
 
-The steps are TOML and known keys (`mcpax.documents`), then `rules` and `fields`, then `build`.
+The steps are TOML and known keys (`mcpax.documents`), then `rules` and `fields`, then `build` and `debug`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcpax.bridge.maps.build import build_map
+from mcpax.bridge.maps.debug import with_debug_tool
 from mcpax.bridge.maps.keys import DOCUMENT
 from mcpax.bridge.maps.model import DeviceMap, Profile
 from mcpax.bridge.maps.rules import check_document
@@ -18,9 +19,9 @@ from mcpax.documents.source import parse, read
 from mcpax.documents.structure import tidy_table
 
 
-def load_map(path: Path) -> DeviceMap:
-    """Read a device map; raises `DocumentError` with every fault."""
-    return load_text(read(path), str(path))
+def load_map(path: Path, *, debug: bool = False) -> DeviceMap:
+    """Read a device map; raises `DocumentError` with every fault. `debug`: as if the map said `debug = true`."""
+    return load_text(read(path), str(path), debug=debug)
 
 
 def check_map(path: Path) -> list[DocumentFault]:
@@ -41,17 +42,21 @@ def check_text(text: str, name: str) -> list[DocumentFault]:
     return []
 
 
-def load_text(text: str, name: str) -> DeviceMap:
+def load_text(text: str, name: str, *, debug: bool = False) -> DeviceMap:
     """As `load_map`, for text from anywhere."""
     source = parse(text, name)
     report = Report(name, source.document, source.lines)
     device = source.document.get("device")
     profile = device.get("profile") if isinstance(device, dict) else None
     tidy = tidy_table(source.document, DOCUMENT, (), profile if profile in list(Profile) else None, report)
+    if debug:
+        tidy.setdefault("device", {})["debug"] = True
     check_document(tidy, report)
     if report.faults:
         raise DocumentError(report.ordered())
     built = build_map(tidy)
+    if built.debug:
+        built = with_debug_tool(built)
     _check_registration(built, report)
     if report.faults:
         raise DocumentError(report.ordered())

@@ -155,6 +155,8 @@ class PortMap:
     match: PortMatch | None = None
     baud: int = 115200
     heartbeat_ms: int = 5000
+    deadman_ms: int = 0
+    """Silence of the gateway after which the board goes to its safe state by itself; 0 if it has none."""
     reset_on_open: bool = False
     """True: let opening the port toggle DTR, which resets an Arduino."""
     turnaround_ms: int = 20
@@ -177,6 +179,8 @@ class DeviceMap:
     profile: Profile
     version: str
     description: str = ""
+    debug: bool = False
+    """The last of the tools is the one that debug builds alone have (`debug`)."""
     port: PortMap = field(default_factory=PortMap)
     frame: FrameMap = field(default_factory=FrameMap)
     tools: tuple[ToolMap, ...] = ()

@@ -9,9 +9,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from mcpax.bridge.maps.build import build_capability, build_fields
+from mcpax.bridge.maps.debug import MAX_TOOL_ID
+from mcpax.bridge.maps.debug import NAME as DEBUG_TOOL
 from mcpax.bridge.maps.fields import check_defaults, check_fields
 from mcpax.bridge.maps.keys import CAPABILITY
-from mcpax.bridge.maps.model import Encoding, FieldType, FrameMap, Profile
+from mcpax.bridge.maps.model import Encoding, FieldType, FrameMap, PortMap, Profile
 from mcpax.bridge.maps.names import check_names, names_in
 from mcpax.bridge.maps.sizes import STATUS_BYTES, payload_size
 from mcpax.capability import SEMVER, InvalidCapability
@@ -20,6 +22,8 @@ from mcpax.documents.structure import Tidy
 
 TLV_VALUE_BYTES = 255
 """A TLV element states its length in one byte."""
+DEADMAN_HEARTBEATS = 3
+"""The gateway may let one and a half pass without a word, and one may be lost."""
 _LENGTHY = (FieldType.BYTES, FieldType.TEXT)
 _UNSTABLE_PORTS = ("/dev/ttyUSB0", "/dev/ttyACM0")
 
@@ -32,8 +36,11 @@ def check_document(document: Tidy, report: Report) -> None:
         report.add(("device", "version"), f"version {shown(device['version'])} is not a version", "three numbers, like 1.0.0")
     if "match" in document.get("port", {}):
         _check_match(document["port"]["match"], ("port", "match"), report)
+    _check_deadman(document.get("port", {}), report)
     if not document.get("tool") and not document.get("event") and not report.faults:
         report.add(("tool",), "the map has neither a tool nor an event", "add a [[tool]] table")
+    if device.get("debug", False):
+        _check_debug(document.get("tool", []), report)
     for kind, parts in (("tool", ("arg", "result")), ("event", ("field",))):
         entries = document.get(kind, [])
         check_names(names_in(entries, (kind,)), report)
@@ -45,6 +52,13 @@ def check_document(document: Tidy, report: Report) -> None:
                 check_fields(entry.get(part, []), (*path, part), report)
                 if report.clean((*path, part)):
                     _check_payload(document, entry, part, (*path, part), report)
+
+
+def _check_deadman(port: Tidy, report: Report) -> None:
+    deadman, heartbeat = port.get("deadman_ms", 0), port.get("heartbeat_ms", PortMap().heartbeat_ms)
+    if 0 < deadman < DEADMAN_HEARTBEATS * heartbeat:
+        hint = f"at least three heartbeats: {DEADMAN_HEARTBEATS * heartbeat}, or a shorter heartbeat_ms"
+        report.add(("port", "deadman_ms"), f"deadman_ms {deadman} is so short that one lost heartbeat of {heartbeat} ms sets it off", hint)
 
 
 def _check_match(match: Tidy, path: KeyPath, report: Report) -> None:
@@ -74,6 +88,17 @@ def _check_ids(entries: list[Tidy], kind: str, report: Report) -> None:
             report.add((kind, index, "id"), f"id {number} is already taken by {kind} {taken[number] + 1}", f"{free} is free")
         elif number is not None:
             taken[number] = index
+
+
+def _check_debug(tools: list[Tidy], report: Report) -> None:
+    """There must be a name and a number left for the debug build's own tool."""
+    for index, tool in enumerate(tools):
+        if tool.get("name", "").replace("-", "_") == DEBUG_TOOL:
+            hint = "choose another name, or leave the debug build"
+            report.add(("tool", index, "name"), f"name {shown(tool['name'])} is that of the debug build's own tool", hint)
+        if tool.get("id") == MAX_TOOL_ID:
+            hint = f"the debug build's own tool needs the next number: choose one below {MAX_TOOL_ID}, or leave the debug build"
+            report.add(("tool", index, "id"), f"id {MAX_TOOL_ID} is the last there is", hint)
 
 
 def _check_capability(stated: dict[str, Any], path: KeyPath, report: Report) -> None:

@@ -1,0 +1,1 @@
+"""The rig: emulated and real boards, leased, flashed and exercised by tests."""

@@ -1,0 +1,1 @@
+"""A Cortex-M0+ processor, for any chip to be built around."""

@@ -1,0 +1,57 @@
+"""PlatformIO on the firmware, from elsewhere: its build and its upload, and what it said when they fail. Knows nothing of boards."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from mcpax.cli.output import Failure
+
+TOLD_LINES = 25
+"""Of its output, when it fails: the reason is at the end."""
+USED = re.compile(r"^(RAM|Flash):.*\(used (\d+) bytes", re.MULTILINE)
+UNREACHABLE = re.compile("HTTPClientError|InternetConnectionError|UnknownPackageError")
+"""How PlatformIO calls it when it cannot get a platform or a compiler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pio:
+    command: tuple[str, ...]
+    folder: Path
+
+    def build(self, env: str) -> str:
+        """What the image takes, in words; empty if that was not said."""
+        used = dict(USED.findall(self._run(env, "build", (), "")))
+        return f"{used['Flash']} bytes of flash, {used['RAM']} of RAM" if len(used) == 2 else ""
+
+    def upload(self, env: str, port: str | None, page: str) -> None:
+        """`port` None: PlatformIO looks for the board itself. `page`: what to read when it fails."""
+        where = ("--upload-port", port) if port else ()
+        self._run(env, "upload", ("--target", "upload", *where), f"; {page} tells what the board needs")
+
+    def _run(self, env: str, step: str, options: tuple[str, ...], advice: str) -> str:
+        command = [*self.command, "run", "--project-dir", str(self.folder), "--environment", env, *options]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode == 0:
+            return done.stdout
+        for line in done.stdout.strip().splitlines()[-TOLD_LINES:]:
+            click.echo(f"    {line}", err=True)
+        if UNREACHABLE.search(done.stdout):
+            raise Failure(f"{env}: PlatformIO could not get its packages", "where its registry cannot be reached: --offline")
+        raise Failure(f"{env}: {step} failed", f"PlatformIO's own words are above{advice}")
+
+
+def find_pio(folder: Path, *, offline: bool) -> Pio:
+    """The user's own, else ours; `offline`: with the compilers of Debian."""
+    if offline:
+        return Pio((sys.executable, str(folder / "pio/offline")), folder)
+    found = shutil.which("pio") or shutil.which("pio", path=Path(sys.executable).parent)
+    if found is None:
+        raise Failure("pio was not found", "install PlatformIO (pip install platformio), or use Debian's compilers: --offline")
+    return Pio((found,), folder)

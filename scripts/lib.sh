@@ -20,10 +20,29 @@ declare -A PACKAGE_REASON=(
   [make]="builds the virtual boards"
   [clang]="compiles the fuzz targets of the C library"
   [shellcheck]="checks the shell scripts"
+  [gcc-avr]="compiles the images for AVR"
+  [avr-libc]="the C library of AVR images"
+  [avrdude]="uploads to an Arduino Uno, real or emulated"
+  [gcc-arm-none-eabi]="compiles the images for Cortex-M0 and M0+"
+  [libnewlib-arm-none-eabi]="the C library of Cortex-M images"
+  [clang-19]="compiles the images for MSP430"
+  [lld-19]="links the images for MSP430"
+  [llvm-19]="sizes and converts the images for MSP430"
+  [msp430mcu]="the registers of MSP430 chips"
+  [sdcc]="compiles the image for the 8051"
+  [libsimavr-dev]="the processor of the emulated Uno"
+  [libelf-dev]="reads images for the emulated Uno"
+  [qemu-system-arm]="emulates the micro:bit"
+  [mspdebug]="the reference that the emulated MSP430 is held against"
+  [sdcc-ucsim]="the reference that the emulated 8051 is held against"
+  [cppcheck]="checks the C code"
+  [clang-tidy-19]="checks the C code"
 )
 
 RUN_PACKAGES=(gcc libc6-dev make)
-TEST_PACKAGES=("${RUN_PACKAGES[@]}" clang shellcheck)
+PIO_PACKAGES=("${RUN_PACKAGES[@]}" gcc-avr avr-libc avrdude gcc-arm-none-eabi libnewlib-arm-none-eabi clang-19 lld-19 llvm-19 msp430mcu)
+HIL_PACKAGES=("${PIO_PACKAGES[@]}" sdcc libsimavr-dev libelf-dev qemu-system-arm)
+TEST_PACKAGES=("${HIL_PACKAGES[@]}" mspdebug sdcc-ucsim cppcheck clang-tidy-19 clang shellcheck)
 
 say() { printf 'mcpax: %s\n' "$*" >&2; }
 
@@ -193,6 +212,7 @@ make_venv() {
   local kind=$1 lock=$ROOT/requirements.lock python
   [[ $kind == dev ]] && lock=$ROOT/requirements-dev.lock
 
+  [[ ! -L $VENV ]] || die "$VENV is a link: what it points to would be emptied. Remove it and start again"
   rm -f -- "$VENV_STAMP" # back only when all is done: an interrupted start is taken up again by the next
   if ! venv_is_sound; then
     python=$(find_python) || die "no Python 3.11 or newer found"
@@ -202,15 +222,27 @@ make_venv() {
 
   say "installing $(grep -c '^[^ #]' -- "$lock") Python packages into $VENV, as ${lock##*/} names them"
   local pip=("$VENV/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
-  PIP_USER=0 "${pip[@]}" install --require-hashes --requirement "$lock" >&2 ||
+  PIP_USER=0 PIP_REQUIRE_VIRTUALENV=1 "${pip[@]}" install --require-hashes --requirement "$lock" >&2 ||
     die "pip could not install what ${lock##*/} names: its message is above. Is the network up?"
-  PIP_USER=0 "${pip[@]}" install --no-deps --no-build-isolation --editable "$ROOT" >&2 ||
+  PIP_USER=0 PIP_REQUIRE_VIRTUALENV=1 "${pip[@]}" install --no-deps --no-build-isolation --editable "$ROOT" >&2 ||
     die "pip could not install the project itself: its message is above"
   printf '%s %s\n' "$(venv_digest)" "$kind" >"$VENV_STAMP.new"
   mv -- "$VENV_STAMP.new" "$VENV_STAMP"
 }
 
 # --- C -----------------------------------------------------------------------------------------------------------------
+
+build_emulators() {
+  make --no-print-directory --silent -C "$ROOT/hil/emulators" >&2 || die "the emulators did not build: the compiler's message is above"
+}
+
+# The images of all chips, with PlatformIO where it has an environment for them.
+build_images() {
+  local environments
+  mapfile -t environments < <(sed -n 's/^\[env:\(.*\)\]$/--environment=\1/p' "$ROOT/firmware/platformio.ini")
+  "$VENV/bin/python" "$ROOT/firmware/pio/offline" run --silent "${environments[@]}" &&
+    make --no-print-directory --silent -C "$ROOT/firmware" mcs51
+}
 
 build_boards() {
   local make=(make --no-print-directory --silent -C "$ROOT/firmware" virtual)

@@ -94,7 +94,7 @@ def test_the_configuration_shown_loads(tmp_path: Path) -> None:
     (tmp_path / "mcpax.toml").write_text(config)
     (tmp_path / "device-maps").symlink_to(MAPS)
     loaded = load_config(tmp_path / "mcpax.toml")
-    assert {binding.segment for binding in loaded.bindings} == set(BOARDS)
+    assert {binding.segment for binding in loaded.bindings} == {path.stem for path in MAPS.glob("*.toml")}
 
 
 def test_the_token_is_made_as_shown_and_lets_the_gateway_listen(tmp_path: Path) -> None:

@@ -53,13 +53,18 @@ def test_test_ends_with_the_count_and_the_closing_line_of_pytest(ready: Machine)
     outcome = ready.run("scripts/test")
     assert outcome.status == 0
     assert outcome.stdout.splitlines()[-2:] == ["requirements: 1 proven, 2 planned of 3", PASSED]
-    for stage in ("ruff check", "ruff format", "mypy", "shellcheck", "C build", "pytest"):
+    for stage in ("ruff check", "ruff format", "mypy", "shellcheck", "C build", "emulators", "images", "pytest"):
         assert any(line.startswith(stage) and " ok " in line and line.endswith(" s") for line in outcome.stdout.splitlines())
 
 
 @pytest.mark.parametrize(
     ("tool", "where", "stage"),
-    [("ruff", "venv", "ruff check,ruff format"), ("mypy", "venv", "mypy"), ("shellcheck", "", "shellcheck"), ("make", "", "C build")],
+    [
+        ("ruff", "venv", "ruff check,ruff format"),
+        ("mypy", "venv", "mypy"),
+        ("shellcheck", "", "shellcheck"),
+        ("make", "", "C build,emulators,images"),
+    ],
 )
 def test_test_fails_with_any_stage_and_still_runs_the_others(ready: Machine, tool: str, where: str, stage: str) -> None:
     ready.program(tool, "exit 3", folder=ready.project / ".venv" / "bin" if where else None)

@@ -1,8 +1,12 @@
-"""For all tests: the count of proven requirement lines at the end of a run."""
+"""For all tests: the count of proven requirement lines at the end of a run, and no property judged by how busy the machine is."""
 
+import hypothesis
 import pytest
 
 from tests import requirement_marks
+
+hypothesis.settings.register_profile("mcpax", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("mcpax")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

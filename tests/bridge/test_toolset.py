@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import orjson
+import msgspec
 import pytest
 
 from mcpax.bridge.maps.model import DeviceMap, EventMap, Field, FieldType, Profile, ToolMap
@@ -107,7 +107,7 @@ def test_arguments_that_do_not_fit_are_refused_by_field_before_anything_is_sent(
 def test_an_answer_becomes_values_that_people_read(profile: Profile, payload: Any) -> None:
     result = response_to_result(compiled("read", profile), dialect_for(device(profile)), Response(1, 0, payload))
     assert result["structuredContent"] == {"temperature": 25.0}
-    assert orjson.loads(result["content"][0]["text"]) == {"temperature": 25.0}
+    assert msgspec.json.decode(result["content"][0]["text"]) == {"temperature": 25.0}
     assert result["isError"] is False
 
 

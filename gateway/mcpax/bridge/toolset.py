@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+import msgspec
 
 from mcpax.bridge.maps.model import DeviceMap, EventMap, Profile, ToolMap
 from mcpax.bridge.maps.schema import input_schema, output_schema
@@ -114,7 +114,7 @@ def response_to_result(compiled: CompiledTool, dialect: Dialect, response: Respo
     if not compiled.map.results:
         return {"content": [{"type": "text", "text": "done"}], "isError": False}
     return {
-        "content": [{"type": "text", "text": orjson.dumps(values).decode()}],
+        "content": [{"type": "text", "text": msgspec.json.encode(values).decode()}],
         "structuredContent": values,
         "isError": False,
     }

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-import orjson
+import msgspec
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -96,7 +96,7 @@ class Admin:
                 await asyncio.wait((frame, closing), return_when=asyncio.FIRST_COMPLETED)
                 if not frame.done() or (read := frame.result()) is None:
                     return
-                yield orjson.dumps(read, option=orjson.OPT_APPEND_NEWLINE)
+                yield msgspec.json.encode(read) + b"\n"
                 frame = asyncio.ensure_future(anext(frames, None))
         finally:
             closing.cancel()
@@ -123,4 +123,4 @@ def _session(session: Session) -> Json:
 
 
 def _json(value: object) -> Response:
-    return Response(orjson.dumps(value), media_type="application/json")
+    return Response(msgspec.json.encode(value), media_type="application/json")

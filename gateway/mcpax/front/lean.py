@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-import orjson
+import msgspec
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     ERROR_CODE_HTTP_STATUS,
@@ -77,8 +77,8 @@ class LeanCalls:
     def _plain_call(self, body: bytes, headers: Headers) -> Json | None:
         """The request, if its body is as ordinary as its headers: a quick tool, no progress, no input to a held call."""
         try:
-            request = orjson.loads(body)
-        except orjson.JSONDecodeError:
+            request = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         if not isinstance(request, dict) or request.keys() != {"jsonrpc", "id", "method", "params"} or request["jsonrpc"] != "2.0":
             return None
@@ -118,9 +118,9 @@ def _as_response(identifier: str | int, call: asyncio.Future[Json]) -> tuple[int
             key: value for key, value in (("code", error.code), ("message", error.message), ("data", error.data)) if value is not None
         }
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200)
-        return status, orjson.dumps({"jsonrpc": "2.0", "id": identifier, "error": details})
+        return status, msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "error": details})
     meta = {**result.get("_meta", {}), SERVER_INFO_META_KEY: _SERVER_INFO}
-    return 200, orjson.dumps({"jsonrpc": "2.0", "id": identifier, "result": {**COMPLETE, **result, "_meta": meta}})
+    return 200, msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "result": {**COMPLETE, **result, "_meta": meta}})
 
 
 def _accepts_both(accept: str) -> bool:

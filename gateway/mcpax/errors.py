@@ -45,8 +45,13 @@ class ErrorKind(Enum):
     BUDGET_EXCEEDED = ErrorSpec(-32003, Category.RESOURCE, retryable=True)
     # Registration (draft §4 to §6); the draft names these errors and gives no number.
     NAMESPACE_CONFLICT = ErrorSpec(4010, Category.VALIDATION, retryable=False)
+    REGISTRATION_CYCLE = ErrorSpec(4011, Category.VALIDATION, retryable=False)
+    REGISTERED_ELSEWHERE = ErrorSpec(4012, Category.VALIDATION, retryable=True)
+    AUTHORITY_UNPROVEN = ErrorSpec(1020, Category.SECURITY, retryable=False)
+    STORE_UNAVAILABLE = ErrorSpec(2011, Category.LIFECYCLE, retryable=True)
     UNKNOWN_SESSION = ErrorSpec(2010, Category.LIFECYCLE, retryable=False)
     # MGP §14.3 and its ranges.
+    PERMISSION_DENIED = ErrorSpec(1000, Category.SECURITY, retryable=False)
     AUTH_REQUIRED = ErrorSpec(1002, Category.SECURITY, retryable=False)
     SERVER_DRAINING = ErrorSpec(2001, Category.LIFECYCLE, retryable=True, in_result=True)
     DEVICE_BUSY = ErrorSpec(3001, Category.RESOURCE, retryable=True, in_result=True)
@@ -55,6 +60,8 @@ class ErrorKind(Enum):
     TOOL_DISABLED = ErrorSpec(4002, Category.VALIDATION, retryable=False, in_result=True)
     DEVICE_ERROR = ErrorSpec(5000, Category.EXTERNAL, retryable=False, in_result=True)
     DEVICE_LOST = ErrorSpec(5002, Category.EXTERNAL, retryable=False, in_result=True)
+    LINK_LOST = ErrorSpec(5003, Category.EXTERNAL, retryable=False, in_result=True)
+    CHILD_LIED = ErrorSpec(5011, Category.EXTERNAL, retryable=False, in_result=True)
     DEVICE_LIED = ErrorSpec(5010, Category.EXTERNAL, retryable=False, in_result=True)
 
     @property

@@ -64,9 +64,19 @@ class TransportClass(StrEnum):
 
 
 class AuthScope(StrEnum):
+    """Ordered from little to much."""
+
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+
+    def allows(self, other: AuthScope) -> bool:
+        order = list(AuthScope)
+        return order.index(other) <= order.index(self)
+
+    def at_most(self, other: AuthScope) -> AuthScope:
+        """The smaller of the two: a scope only ever narrows."""
+        return self if other.allows(self) else other
 
 
 class CostClass(StrEnum):
@@ -139,6 +149,16 @@ class Capability:
     @property
     def timeout_s(self) -> float | None:
         return self.latency_class.timeout_s
+
+    @property
+    def needed_scope(self) -> AuthScope:
+        """What a caller needs. What changes something is never a mere read, whatever the annotation says."""
+        return AuthScope.WRITE if self.mutable and self.auth_scope is AuthScope.READ else self.auth_scope
+
+    def no_faster_than(self, floor: LatencyClass) -> Capability:
+        """Raised to the class that the way to the tool allows; never lowered (draft §9.2)."""
+        raised = self.latency_class.at_least(floor)
+        return self if raised is self.latency_class else replace(self, latency_class=raised)
 
     def degraded(self) -> Capability:
         return replace(self, availability=Availability.DEGRADED)

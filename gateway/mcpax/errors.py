@@ -60,6 +60,7 @@ class ErrorKind(Enum):
     TOOL_DISABLED = ErrorSpec(4002, Category.VALIDATION, retryable=False, in_result=True)
     DEVICE_ERROR = ErrorSpec(5000, Category.EXTERNAL, retryable=False, in_result=True)
     DEVICE_LOST = ErrorSpec(5002, Category.EXTERNAL, retryable=False, in_result=True)
+    CHILD_ERROR = ErrorSpec(5012, Category.EXTERNAL, retryable=False)
     LINK_LOST = ErrorSpec(5003, Category.EXTERNAL, retryable=False, in_result=True)
     CHILD_LIED = ErrorSpec(5011, Category.EXTERNAL, retryable=False, in_result=True)
     DEVICE_LIED = ErrorSpec(5010, Category.EXTERNAL, retryable=False, in_result=True)
@@ -119,3 +120,20 @@ class Fault(Exception):
         if self.hint:
             parts.append(self.hint)
         return " ".join(parts)
+
+
+class RelayedFault(Fault):
+    """A child's error on its way through: code, message and data as the child gave them."""
+
+    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None) -> None:
+        kind = next((kind for kind in ErrorKind if kind.value.code == code and not kind.value.in_result), ErrorKind.CHILD_ERROR)
+        super().__init__(kind, message)
+        self._code = code
+        self._data = None if data is None else dict(data)
+
+    @property
+    def code(self) -> int:
+        return self._code
+
+    def data(self) -> dict[str, Any]:
+        return self._data or {}

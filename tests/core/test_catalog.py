@@ -95,7 +95,7 @@ def test_annotations_are_passed_on_as_they_are_with_the_depth_added() -> None:
         "schema_version": "3.2.1",
     }
     capability = Capability.parse(stated)
-    catalog = catalog_of(*(session(f"s{depth}", tool(*["x"] * depth, capability=capability)) for depth in (1, 2, 7)))
+    catalog = catalog_of(*(session(f"s{depth}", tool(*["x"] * depth, capability=capability, hops_below=depth - 1)) for depth in (1, 2, 7)))
     for listed, depth in zip(catalog.page(NameStyle.FLAT).tools, (1, 2, 7), strict=True):
         assert listed["_meta"]["x-mcpax-capability"] == stated
         assert listed["_meta"]["x-mcpax-hops"] == depth

@@ -8,21 +8,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
 
-from mcpax.core.catalog import Catalog, Page
+from mcpax.core.catalog import Catalog, Page, Route
 from mcpax.core.notify import Notifier
+from mcpax.core.ownership import Hold, Ownership
+from mcpax.core.principal import LOCAL, Principal
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
-from mcpax.core.registry import GRACE_S, Registry, Session
+from mcpax.core.registry import GRACE_S, Registry, Session, Vouch
 from mcpax.core.router import Router
 from mcpax.core.subserver import Json, Notification, Progress, Subserver
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.name_codec import NameStyle
-from mcpax.names import check_segment
+from mcpax.names import QualifiedName, check_segment
 
 log = structlog.get_logger("mcpax.aggregator")
 
@@ -44,6 +46,8 @@ class Aggregator:
         budget: Budget | None = None,
         grace_s: float = GRACE_S,
         list_ttl_s: float = LIST_TTL_S,
+        ownership: Ownership | None = None,
+        vouch: Vouch | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` is the event loop's, because deadlines are told to subservers in its time."""
@@ -51,20 +55,33 @@ class Aggregator:
         self.id = aggregator_id
         self.notifier = Notifier()
         self.catalog = Catalog(segment, self.notifier.list_changed)
-        self.registry = Registry(segment, self.catalog, clock=clock, now=lambda: datetime.now(UTC), budget=budget, grace_s=grace_s)
+        self._ownership = ownership
+        self.registry = Registry(
+            segment,
+            self.catalog,
+            clock=clock,
+            now=lambda: datetime.now(UTC),
+            budget=budget,
+            grace_s=grace_s,
+            own_id=aggregator_id,
+            ownership=ownership,
+            vouch=vouch,
+            released=self._release,
+        )
         self._router = Router(segment, self.catalog, clock)
         self._clock = clock
         self._list_ttl_s = list_ttl_s
         self._listed_at = clock()
         self._relisting: asyncio.Task[None] | None = None
+        self._releasing: set[asyncio.Future[None]] = set()
         self._draining = False
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse:
+    async def register(self, request: RegistrationRequest, subserver: Subserver, principal: Principal = LOCAL) -> RegistrationResponse:
         self._check_open()
-        return await self.registry.register(request, subserver)
+        return await self.registry.register(request, subserver, principal)
 
     def heartbeat(self, session_id: str) -> None:
         self.registry.heartbeat(session_id)
@@ -90,15 +107,42 @@ class Aggregator:
         meta: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Json:
+        """For a client, by any printed name."""
+        with self._counted():
+            return await self._router.call(printed, arguments, meta, progress)
+
+    async def forward(
+        self,
+        route: Route,
+        arguments: Mapping[str, Any],
+        *,
+        way: QualifiedName,
+        cursor: int,
+        within_s: float | None,
+        progress: Progress | None,
+    ) -> Json:
+        """For an aggregator above, on the way it stated."""
+        with self._counted():
+            return await self._router.dispatch(route, arguments, way=way, cursor=cursor, within_s=within_s, progress=progress)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Refused while draining; else waited for when it begins."""
         self._check_open()
         self._in_flight += 1
         self._idle.clear()
         try:
-            return await self._router.call(printed, arguments, meta, progress)
+            yield
         finally:
             self._in_flight -= 1
             if not self._in_flight:
                 self._idle.set()
+
+    def _release(self, hold: Hold) -> None:
+        if self._ownership is not None:
+            task = asyncio.ensure_future(self._ownership.release(hold))
+            self._releasing.add(task)
+            task.add_done_callback(self._releasing.discard)
 
     def emit(self, session_id: str, notification: Notification) -> None:
         """Pass a subserver's notification upstream, named after where it came from."""
@@ -106,6 +150,12 @@ class Aggregator:
         if session is not None:
             source = f"{self.segment}.{session.segment}"
             self.notifier.publish(Notification(notification.method, {**notification.params, "x-mcpax-source": source}))
+
+    async def relist(self, session_id: str) -> None:
+        """A subserver says that its tools have changed."""
+        session = self.registry.get(session_id)
+        if session is not None:
+            await self._relist_one(session)
 
     async def _relist(self) -> None:
         """Ask every subserver at once; nobody waits for a slow one longer than the time-out, and callers share one round."""
@@ -142,7 +192,7 @@ class Aggregator:
         self.notifier.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await asyncio.gather(*(session.subserver.close() for session in sessions), return_exceptions=True)
+                await asyncio.gather(*(session.subserver.close() for session in sessions), *self._releasing, return_exceptions=True)
 
     def _check_open(self) -> None:
         if self._draining:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from bisect import bisect_right
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from mcpax.capability import IRREVERSIBLE_MUTABLE, Capability
@@ -45,7 +46,7 @@ class Route:
     @property
     def hops(self) -> int:
         """Aggregators on the way, this one included."""
-        return len(self.tool.path)
+        return 1 + self.tool.hops_below
 
     def to_json(self) -> Json:
         return {
@@ -94,7 +95,9 @@ class Catalog(RegistryListener):
         self._on_change = on_change
         self._routes: dict[QualifiedName, Route] = {}
         self._by_session: dict[str, list[QualifiedName]] = {}
-        self._order: list[QualifiedName] | None = []
+        self._by_segment: dict[str, list[QualifiedName]] = {}
+        self._segments: list[str] = []
+        """In order. Names sort by segment first, so the whole list is the sorted parts of the segments one after the other."""
         self._codec = NameCodec()
         self.version = 0
         """Grows with every change of the list."""
@@ -120,39 +123,50 @@ class Catalog(RegistryListener):
     def route(self, name: QualifiedName) -> Route | None:
         return self._routes.get(name)
 
-    def routes(self) -> list[Route]:
-        """All routes in the order of their names."""
-        if self._order is None:
-            self._order = sorted(self._routes)
-        return [self._routes[name] for name in self._order]
+    def __len__(self) -> int:
+        return len(self._routes)
+
+    def routes(self, after: QualifiedName | None = None) -> Iterator[Route]:
+        """Routes in the order of their names, all or those after one."""
+        start = 0 if after is None else bisect_left(self._segments, after[1] if len(after) > 1 else "")
+        for segment in self._segments[start:]:
+            names = self._by_segment[segment]
+            for name in names if after is None else names[bisect_right(names, after) :]:
+                yield self._routes[name]
 
     def page(self, style: NameStyle, cursor: str | None = None, size: int = PAGE_TOOLS) -> Page:
         """A part of the merged list. The cursor names the last tool seen, so it stays good while tools come and go."""
-        routes = self.routes()
-        start = 0 if cursor is None else bisect_right(routes, _parse_cursor(cursor), key=lambda route: route.name)
-        chosen = routes[start : start + size]
-        more = start + size < len(routes)
-        return Page([route.render(style) for route in chosen], _print_cursor(chosen[-1].name) if more else None)
+        chosen = list(islice(self.routes(None if cursor is None else _parse_cursor(cursor)), size + 1))
+        more = len(chosen) > size
+        return Page([route.render(style) for route in chosen[:size]], _print_cursor(chosen[size - 1].name) if more else None)
 
     def _put(self, session: Session) -> None:
         names = []
         for tool in session.tools:
             name = (self._segment, session.segment, *tool.path)  # the registry has checked it
-            capability = tool.capability.degraded() if session.degraded else tool.capability
+            capability = tool.capability.no_faster_than(session.slowed_to)
+            if session.degraded:
+                capability = capability.degraded()
             self._routes[name] = Route(name, session, tool, capability)
             names.append(name)
+        names.sort()
         self._by_session[session.id] = names
+        if session.segment not in self._by_segment:
+            insort(self._segments, session.segment)
+        self._by_segment[session.segment] = names
         self._codec.add(names)
 
     def _take(self, session: Session) -> None:
         names = self._by_session.pop(session.id, [])
         for name in names:
             self._routes.pop(name, None)
+        if self._by_segment.get(session.segment) is names:
+            del self._by_segment[session.segment]
+            del self._segments[bisect_left(self._segments, session.segment)]
         self._codec.discard(names)
 
     def _changed(self) -> None:
         self.version += 1
-        self._order = None
         self._on_change()
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from mcpax.capability import AuthScope
 from mcpax.errors import ErrorKind, Fault
 from mcpax.names import InvalidName, check_segment
 
@@ -25,6 +26,11 @@ _FLAGS = ("tools", "resources", "notifications")
 _FIELDS = ("subserver_id", "segment", "authority", "capabilities", "heartbeat_interval_ms", "transport_class", "version")
 
 PROTOCOL_VERSION = "2026-05-01"
+SUBTREE_IDS = "x-mcpax-subtree-ids"
+AUTHORITY_PROOF = "x-mcpax-authority-proof"
+AUTH_SCOPE = "x-mcpax-auth-scope"
+MAX_SUBTREE_IDS = 4096
+MAX_PROOF_CHARS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,12 @@ class RegistrationRequest:
     version: str = PROTOCOL_VERSION
     is_aggregator: bool = False
     """Only an aggregator may present tools more than one level below its segment."""
+    subtree_ids: frozenset[str] = frozenset()
+    """An aggregator's own id and those of all aggregators below it (draft §5.3)."""
+    authority_proof: str | None = None
+    """A signed JWT that speaks for `authority`."""
+    auth_scope: AuthScope = AuthScope.ADMIN
+    """The most that it wants to be asked for (draft §10.2)."""
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> RegistrationRequest:
@@ -71,15 +83,40 @@ class RegistrationRequest:
         flags = params.get("capabilities", {"tools": True})
         if not isinstance(flags, Mapping) or any(key not in _FLAGS or not isinstance(flag, bool) for key, flag in flags.items()):
             raise _invalid("capabilities", f"{flags!r:.80}", f"Give {', '.join(_FLAGS)} as true or false.")
+        subtree = parse_subtree_ids(params.get(SUBTREE_IDS, []))
         return cls(
-            subserver_id=_uuid(params["subserver_id"]),
+            subserver_id=_uuid("subserver_id", params["subserver_id"]),
             segment=_segment(params["segment"]),
             transport_class=_matching("transport_class", params["transport_class"], _TRANSPORT, "Use a name like 'uart_cbor' or 'native'."),
             heartbeat_interval_ms=interval,
             authority=authority,
             capabilities=frozenset(key for key, flag in flags.items() if flag),
             version=_matching("version", params["version"], _DATE, f"Use a date like {PROTOCOL_VERSION}."),
+            is_aggregator=bool(subtree),
+            subtree_ids=subtree,
+            authority_proof=_proof(params.get(AUTHORITY_PROOF)),
+            auth_scope=_scope(params.get(AUTH_SCOPE, AuthScope.ADMIN)),
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """The request as it is sent."""
+        sent: dict[str, Any] = {
+            "subserver_id": self.subserver_id,
+            "segment": self.segment,
+            "capabilities": {flag: flag in self.capabilities for flag in _FLAGS},
+            "heartbeat_interval_ms": self.heartbeat_interval_ms,
+            "transport_class": self.transport_class,
+            "version": self.version,
+        }
+        if self.authority is not None:
+            sent["authority"] = self.authority
+        if self.authority_proof is not None:
+            sent[AUTHORITY_PROOF] = self.authority_proof
+        if self.is_aggregator:
+            sent[SUBTREE_IDS] = sorted(self.subtree_ids)
+        if self.auth_scope is not AuthScope.ADMIN:
+            sent[AUTH_SCOPE] = str(self.auth_scope)
+        return sent
 
     @property
     def heartbeat_deadline_ms(self) -> int:
@@ -108,11 +145,31 @@ def _invalid(field: str, what: str, hint: str) -> Fault:
     return Fault(ErrorKind.INVALID_PARAMS, f"mcpax/register: {field}: {what}.", hint=hint, details={"field": field})
 
 
-def _uuid(text: str) -> str:
+def parse_subtree_ids(stated: Any) -> frozenset[str]:
+    """At registration, and whenever they are advertised anew."""
+    if not isinstance(stated, list) or len(stated) > MAX_SUBTREE_IDS or not all(isinstance(each, str) for each in stated):
+        raise _invalid(SUBTREE_IDS, "not an array of ids", f"Give the aggregator's own id and those below it, at most {MAX_SUBTREE_IDS}.")
+    return frozenset(_uuid(SUBTREE_IDS, each) for each in stated)
+
+
+def _proof(stated: Any) -> str | None:
+    if stated is not None and not (isinstance(stated, str) and len(stated) <= MAX_PROOF_CHARS):
+        raise _invalid(AUTHORITY_PROOF, f"not a text of at most {MAX_PROOF_CHARS} characters", "Give a signed JWT.")
+    return stated
+
+
+def _scope(stated: Any) -> AuthScope:
+    try:
+        return AuthScope(stated)
+    except ValueError:
+        raise _invalid(AUTH_SCOPE, f"{stated!r:.60}", f"Use one of {', '.join(AuthScope)}.") from None
+
+
+def _uuid(field: str, text: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        raise _invalid("subserver_id", f"{text!r:.60} is not a UUID", "It is made once and kept across restarts.") from None
+        raise _invalid(field, f"{text!r:.60} is not a UUID", "It is made once and kept across restarts.") from None
 
 
 def _segment(text: str) -> str:

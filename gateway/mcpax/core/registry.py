@@ -13,7 +13,10 @@ from datetime import datetime
 
 import structlog
 
+from mcpax.capability import AuthScope, LatencyClass
 from mcpax.core.budget import BudgetMeter
+from mcpax.core.ownership import Claim, Hold, Ownership
+from mcpax.core.principal import LOCAL, Principal
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.subserver import Subserver, Tool
 from mcpax.errors import ErrorKind, Fault
@@ -24,6 +27,12 @@ log = structlog.get_logger("mcpax.registry")
 GRACE_S = 300.0
 """How long degraded tools stay listed (draft §13.2)."""
 MAX_TOOLS_PER_SUBSERVER = 4096
+MAX_TOOLS_PER_AGGREGATOR = 65_536
+"""What one child aggregator may present of its whole subtree."""
+
+Vouch = Callable[[RegistrationRequest, Principal, bool], str | None]
+"""Judge the authority that a request claims: (request, who, whether its tools change anything). Returns the one that is accepted, None for
+no claim, or raises `Fault`."""
 
 
 @dataclass(slots=True)
@@ -41,6 +50,16 @@ class Session:
     degraded_since: datetime | None = None
     degraded_reason: str = ""
     calls: int = field(default=0)
+    principal: Principal = LOCAL
+    subtree_ids: frozenset[str] = frozenset()
+    hold: Hold | None = None
+    slowed_to: LatencyClass = LatencyClass.REALTIME
+    """The quickest class that the way to it allows, as measured."""
+
+    @property
+    def scope(self) -> AuthScope:
+        """The most that may be asked of its tools: what it registered for, within what its principal has."""
+        return self.request.auth_scope.at_most(self.principal.scope)
 
     @property
     def segment(self) -> str:
@@ -71,7 +90,16 @@ class Registry:
         now: Callable[[], datetime],
         budget: Budget | None = None,
         grace_s: float = GRACE_S,
+        own_id: str = "",
+        ownership: Ownership | None = None,
+        vouch: Vouch | None = None,
+        released: Callable[[Hold], None] = lambda _: None,
     ) -> None:
+        """`own_id`: this aggregator's, which must never appear below it. `released` is told of every hold that a session leaves behind."""
+        self._own_id = own_id
+        self._ownership = ownership
+        self._vouch = vouch
+        self._released = released
         self._segment = segment
         self._listener = listener
         self._clock = clock
@@ -87,11 +115,18 @@ class Registry:
     def get(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)
 
-    async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse:
+    async def register(self, request: RegistrationRequest, subserver: Subserver, principal: Principal = LOCAL) -> RegistrationResponse:
         """Take a subserver in, with a fresh listing of its tools. The same subserver coming back takes its segment over."""
-        self._check_conflict(request)
+        self._check_conflict(request, principal)
+        self._check_subtree(request.subtree_ids, request.subserver_id)
         tools = self._checked(await subserver.list_tools(), request)
-        self._check_conflict(request)  # again: another may have come while the tools were listed
+        hold = await self._claim(request, principal, mutable=any(tool.capability.mutable for tool in tools))
+        try:
+            self._check_conflict(request, principal)  # again: another may have come while the tools were listed
+            self._check_subtree(request.subtree_ids, request.subserver_id)
+        except Fault:
+            self._let_go(hold)
+            raise
         session = Session(
             id=secrets.token_hex(16),
             request=request,
@@ -100,6 +135,9 @@ class Registry:
             meter=BudgetMeter(self._budget),
             registered_at=self._now(),
             last_heard=self._clock(),
+            principal=principal,
+            subtree_ids=request.subtree_ids,
+            hold=hold,
         )
         for previous in self:
             if previous.request.subserver_id == request.subserver_id:
@@ -107,11 +145,41 @@ class Registry:
         self._by_segment[session.segment] = session
         self._by_id[session.id] = session
         self._listener.added(session)
-        log.info("registered", segment=session.segment, session=session.id, tools=len(tools), transport=request.transport_class)
+        log.info(
+            "registered",
+            segment=session.segment,
+            session=session.id,
+            tools=len(tools),
+            transport=request.transport_class,
+            principal=principal.name,
+        )
         return RegistrationResponse(session.segment, session.id, request.heartbeat_deadline_ms, self._budget)
 
-    def _check_conflict(self, request: RegistrationRequest) -> None:
-        """First come, first served. The answer must not name the holder: by its id the segment could be taken over."""
+    async def _claim(self, request: RegistrationRequest, principal: Principal, *, mutable: bool) -> Hold | None:
+        authority = self._vouch(request, principal, mutable) if self._vouch is not None else request.authority
+        if self._ownership is None:
+            return None
+        return await self._ownership.claim(Claim(request.subserver_id, request.segment, authority), self._lost)
+
+    def _lost(self, hold: Hold) -> None:
+        """Another aggregator serves it now, or may: ours ends at once."""
+        for session in self:
+            if session.hold == hold:
+                self.degrade(session.id, "ownership_lost")
+
+    def _check_conflict(self, request: RegistrationRequest, principal: Principal) -> None:
+        """First come, first served, and a session belongs to whom it was opened by: knowing a subserver's id is not enough to take it over.
+        The answer must not name the holder."""
+        if principal.segment not in (None, request.segment):
+            raise Fault(
+                ErrorKind.NAMESPACE_CONFLICT,
+                f"namespace_conflict: segment {request.segment!r} is not {principal.name!r}'s to take.",
+                hint=f"It may register as {principal.segment!r}.",
+                details={"segment": request.segment},
+            )
+        same = [session for session in self if session.request.subserver_id == request.subserver_id]
+        if any(session.principal.name != principal.name for session in same):
+            raise Fault(ErrorKind.REGISTERED_ELSEWHERE, "This subserver is registered by somebody else.", retry_after_ms=5000)
         holder = self._by_segment.get(request.segment)
         if holder is None or holder.request.subserver_id == request.subserver_id:
             return
@@ -141,6 +209,50 @@ class Registry:
         session.degraded_reason = reason
         self._listener.changed(session)
         log.warning("degraded", segment=session.segment, session=session_id, reason=reason, grace_s=self._grace_s)
+
+    def subtree_ids(self) -> frozenset[str]:
+        """Every aggregator below this one, and itself."""
+        return frozenset({self._own_id}).union(*(session.subtree_ids for session in self))
+
+    def update_subtree(self, session_id: str, ids: frozenset[str]) -> None:
+        """An aggregator below tells anew who is below it. One that has us below itself is taken out at once (draft §5.3)."""
+        session = self._known(session_id)
+        if ids == session.subtree_ids:
+            return
+        try:
+            self._check_subtree(ids, session.request.subserver_id)
+        except Fault as fault:
+            if fault.kind is ErrorKind.REGISTRATION_CYCLE:
+                self._drop(session)
+                log.warning("removed", segment=session.segment, session=session_id, reason="registration_cycle")
+            raise
+        session.subtree_ids = ids
+        self._listener.changed(session)
+
+    def _check_subtree(self, ids: frozenset[str], subserver_id: str) -> None:
+        if self._own_id in ids:
+            raise Fault(
+                ErrorKind.REGISTRATION_CYCLE,
+                "registration_cycle: this aggregator is part of the subtree that wants to be below it.",
+                hint="Remove one of the [[upstream]] entries that form the circle.",
+            )
+        others = [session.subtree_ids for session in self if session.request.subserver_id != subserver_id]
+        twice = ids & frozenset[str]().union(*others)
+        if twice:
+            raise Fault(
+                ErrorKind.REGISTERED_ELSEWHERE,
+                "An aggregator of this subtree is registered in another part of the tree already.",
+                retry_after_ms=5000,
+                details={"aggregator_ids": sorted(twice)},
+            )
+
+    def slowed(self, session_id: str, floor: LatencyClass) -> None:
+        """The way to it was measured: its tools are at least this slow. Never taken back within a session."""
+        session = self._by_id.get(session_id)
+        if session is not None and session.slowed_to.at_least(floor) is not session.slowed_to:
+            session.slowed_to = floor
+            self._listener.changed(session)
+            log.info("slowed", segment=session.segment, session=session_id, latency_class=str(floor))
 
     def deregister(self, session_id: str) -> None:
         self._drop(self._known(session_id))
@@ -183,16 +295,26 @@ class Registry:
         if self._by_segment.get(session.segment) is session:
             del self._by_segment[session.segment]
         self._listener.removed(session)
+        self._let_go(session.hold)
+
+    def _let_go(self, hold: Hold | None) -> None:
+        if hold is not None:
+            self._released(hold)
 
     def _checked(self, tools: Sequence[Tool], request: RegistrationRequest) -> tuple[Tool, ...]:
         check_tools(tools, request, self._segment)
         return tuple(tools)
 
 
+def most_tools(request: RegistrationRequest) -> int:
+    return MAX_TOOLS_PER_AGGREGATOR if request.is_aggregator else MAX_TOOLS_PER_SUBSERVER
+
+
 def check_tools(tools: Sequence[Tool], request: RegistrationRequest, root: str) -> None:
     """The rules for names that a subserver may present (draft §4.1, §4.3)."""
-    if len(tools) > MAX_TOOLS_PER_SUBSERVER:
-        raise Fault(ErrorKind.INVALID_PARAMS, f"{len(tools)} tools, at most {MAX_TOOLS_PER_SUBSERVER} allowed per subserver.")
+    most = most_tools(request)
+    if len(tools) > most:
+        raise Fault(ErrorKind.INVALID_PARAMS, f"{len(tools)} tools, at most {most} allowed per subserver.")
     seen = set()
     for tool in tools:
         if len(tool.path) != 1 and not request.is_aggregator:

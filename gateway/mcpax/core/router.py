@@ -12,21 +12,21 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-import structlog
-
 from mcpax.core.catalog import Catalog, Route
+from mcpax.core.results import with_meta
 from mcpax.core.subserver import Call, Json, Progress
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.name_codec import NameStyle, render
 from mcpax.names import MAX_NAME_CHARS, InvalidName, QualifiedName, dotted, qualified
-
-log = structlog.get_logger("mcpax.router")
 
 BACKSTOP_S = 0.5
 """A subserver keeps its own deadline and answers truthfully; after this much more the router stops waiting for one that does not."""
 RETRY_DEGRADED_MS = 5000
 ROUTE_META = "x-mcpax-route"
 CURSOR_META = "x-mcpax-cursor"
+LATENCY_META = "x-mcpax-latency-ms"
+MOST_COMPARED = 1000
+"""Tools up to which an unknown name is compared with the known ones: it is for people who mistype, and costs time for each."""
 
 
 class Router:
@@ -42,11 +42,30 @@ class Router:
         meta: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
     ) -> Json:
-        """Run a tool by any of its printed names; returns the MCP result object or raises `Fault`."""
+        """Run a tool by any of its printed names, for a client; returns the MCP result object or raises `Fault`."""
         route = self._catalog.resolve(printed)
         if route is None:
             raise self._not_found(printed)
-        way, cursor = check_route(meta or {}, route, self._segment)
+        way, cursor = check_way(meta or {}, self._segment, route.name[1:]) or (route.name, 0)
+        started = time.perf_counter()
+        # Ours is the segment at the cursor; the subserver's is the next.
+        result = await self.dispatch(route, arguments, way=way, cursor=cursor + 1, progress=progress)
+        return with_meta(result, {LATENCY_META: round((time.perf_counter() - started) * 1000, 3)})
+
+    async def dispatch(
+        self,
+        route: Route,
+        arguments: Mapping[str, Any],
+        *,
+        way: QualifiedName,
+        cursor: int,
+        within_s: float | None = None,
+        progress: Progress | None = None,
+    ) -> Json:
+        """Hand a call to the subserver that owns the tool; its result comes back as it is.
+
+        `within_s`: how long the caller waits, if it said.
+        """
         session = route.session
         if session.degraded:
             raise degraded(route)
@@ -56,35 +75,38 @@ class Router:
                 f"{dotted(route.name)} is quarantined: {route.tool.quarantined}",
                 outcome=Outcome.NOT_EXECUTED,
             )
+        if not session.scope.allows(route.capability.needed_scope):
+            raise Fault(
+                ErrorKind.PERMISSION_DENIED,
+                f"{dotted(route.name)} needs scope {route.capability.needed_scope}; its subserver is registered for {session.scope} only.",
+                outcome=Outcome.NOT_EXECUTED,
+            )
         now = self._clock()
         session.meter.spend(route.capability, now)
         session.calls += 1
-        timeout_s = route.capability.timeout_s
+        timeout_s = shorter(route.capability.timeout_s, within_s)
         call = Call(
             path=route.tool.path,
             arguments=arguments,
             deadline=None if timeout_s is None else now + timeout_s,
             route=way,
-            cursor=cursor + 1,  # ours is the segment at the cursor; the subserver's is the next
+            cursor=cursor,
             progress=progress,
         )
-        started = time.perf_counter()
         try:
             async with asyncio.timeout(None if timeout_s is None else timeout_s + BACKSTOP_S):
-                result = await session.subserver.call(call)
+                return await session.subserver.call(call)
         except TimeoutError:
             raise Fault(
                 ErrorKind.DEVICE_TIMEOUT,
                 f"{dotted(route.name)} did not answer within {timeout_s} s ({route.capability.latency_class}).",
                 outcome=Outcome.UNKNOWN,
             ) from None
-        latency_ms = round((time.perf_counter() - started) * 1000, 3)
-        log.debug("called", tool=dotted(route.name), session=session.id, latency_ms=latency_ms)
-        return {**result, "_meta": {**result.get("_meta", {}), "x-mcpax-latency-ms": latency_ms}}
 
     def _not_found(self, printed: str) -> Fault:
-        names = [render(route.name, style) for route in self._catalog.routes() for style in NameStyle]
-        near = get_close_matches(printed, names, n=1) if len(printed) <= MAX_NAME_CHARS else []
+        near: list[str] = []
+        if len(printed) <= MAX_NAME_CHARS and len(self._catalog) <= MOST_COMPARED:
+            near = get_close_matches(printed, [render(route.name, style) for route in self._catalog.routes() for style in NameStyle], n=1)
         return Fault(
             ErrorKind.TOOL_NOT_FOUND,
             f"Unknown tool: {printed[:300]}",
@@ -100,7 +122,7 @@ def degraded(route: Route) -> Fault:
     return Fault(
         ErrorKind.TOOL_DEGRADED,
         "tool_degraded",
-        hint=f"{dotted(route.name)} is listed but its board cannot be reached ({session.degraded_reason}).",
+        hint=f"{dotted(route.name)} is listed but what it is on cannot be reached ({session.degraded_reason}).",
         outcome=Outcome.NOT_EXECUTED,
         retry_after_ms=RETRY_DEGRADED_MS,
         details={
@@ -110,20 +132,25 @@ def degraded(route: Route) -> Fault:
     )
 
 
-def check_route(meta: Mapping[str, Any], route: Route, segment: str) -> tuple[QualifiedName, int]:
-    """The whole way from the root to the tool, and our place on it.
+def shorter(one: float | None, other: float | None) -> float | None:
+    """Of two time limits; None is none."""
+    return min((limit for limit in (one, other) if limit is not None), default=None)
 
-    A caller that states a route and cursor must mean this aggregator; one that states neither is a plain client, and the way begins here.
+
+def check_way(meta: Mapping[str, Any], segment: str, below: QualifiedName) -> tuple[QualifiedName, int] | None:
+    """The whole way from the root to the tool and our place on it, as the caller states them; None if it states neither.
+
+    A stated way must mean us, by the segment that the caller knows us by, and lead on to the tool.
     """
     stated, cursor = meta.get(ROUTE_META), meta.get(CURSOR_META)
     if stated is None and cursor is None:
-        return route.name, 0
+        return None
     if not isinstance(stated, list) or type(cursor) is not int:
         raise _wrong(f"{ROUTE_META} must be an array of segments and {CURSOR_META} an integer; both or neither.")
     if not 0 <= cursor < len(stated) or stated[cursor] != segment:
         raise _wrong(f"{CURSOR_META} {cursor} does not point at {segment!r} in {ROUTE_META} {stated!r:.300}.")
-    if tuple(stated[cursor:]) != route.name:
-        raise _wrong(f"{ROUTE_META} {stated!r:.300} does not lead to {dotted(route.name)}.")
+    if tuple(stated[cursor + 1 :]) != below:
+        raise _wrong(f"{ROUTE_META} {stated!r:.300} does not lead to {dotted(below)}.")
     return _checked_way(stated), cursor
 
 

@@ -32,6 +32,8 @@ class Tool:
     output_schema: Json | None = None
     quarantined: str = ""
     """Not empty: why this tool is listed but may not be called."""
+    hops_below: int = 0
+    """Aggregators between the subserver's link and the tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,10 @@ class Subserver(Protocol):
     async def list_tools(self) -> Sequence[Tool]: ...
 
     async def call(self, call: Call) -> Json:
-        """Run it and return the MCP result object (camelCase), or raise `Fault`."""
+        """Run it and return the MCP result object (camelCase), or raise `Fault`.
+
+        Members of a result that came from afar may be `msgspec.Raw`: the bytes they came in (see `results`).
+        """
         ...
 
     async def close(self) -> None: ...

@@ -74,7 +74,7 @@ class Admin:
                 "aggregator_id": self._aggregator.id,
                 "version": mcpax.__version__,
                 "uptime_s": round(time.monotonic() - self._started, 3),
-                "tools": len(self._aggregator.catalog.routes()),
+                "tools": len(self._aggregator.catalog),
                 "sessions": [_session(session) for session in self._aggregator.registry],
             }
         )

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import mcpax
 from mcpax.capability import LatencyClass
 from mcpax.core.aggregator import Aggregator
+from mcpax.core.results import with_meta
 from mcpax.core.subserver import Json
 from mcpax.front.mcp_server import COMPLETE, SERVER_NAME, call_tool
 
@@ -119,8 +120,8 @@ def _as_response(identifier: str | int, call: asyncio.Future[Json]) -> tuple[int
         }
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200)
         return status, msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "error": details})
-    meta = {**result.get("_meta", {}), SERVER_INFO_META_KEY: _SERVER_INFO}
-    return 200, msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "result": {**COMPLETE, **result, "_meta": meta}})
+    result = {**COMPLETE, **with_meta(result, {SERVER_INFO_META_KEY: _SERVER_INFO})}
+    return 200, msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "result": result})
 
 
 def _accepts_both(accept: str) -> bool:

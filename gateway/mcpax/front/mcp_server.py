@@ -22,6 +22,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 import mcpax
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.notify import LIST_CHANGED, Notifier
+from mcpax.core.results import fault_as_result, plain
 from mcpax.core.subserver import Json, Notification, Progress
 from mcpax.errors import Fault, Outcome
 from mcpax.front.sessions import Context, Sessions
@@ -30,7 +31,6 @@ from mcpax.name_codec import NameStyle
 log = structlog.get_logger("mcpax.front")
 
 SERVER_NAME = "mcpax"
-ERROR_META = "x-mcpax-error"
 COMPLETE: Json = {"resultType": "complete"}
 """2026-07-28 wants it in every result; for earlier revisions the SDK takes out what they do not know."""
 
@@ -134,7 +134,7 @@ class _Handlers:
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Json:
         meta = (ctx.params or {}).get("_meta") or {}
         progress = ctx.session.report_progress if "progressToken" in meta else None
-        return {**COMPLETE, **await call_tool(self._aggregator, params.name, params.arguments or {}, meta, progress)}
+        return {**COMPLETE, **plain(await call_tool(self._aggregator, params.name, params.arguments or {}, meta, progress))}
 
 
 async def call_tool(
@@ -145,7 +145,7 @@ async def call_tool(
         return await aggregator.call_tool(name, arguments, meta, progress)
     except Fault as fault:
         if fault.kind.value.in_result:
-            return as_result(fault)
+            return fault_as_result(fault)
         raise as_error(fault) from None
     except Exception as error:
         log.exception("call_failed", tool=name)
@@ -166,13 +166,3 @@ def _style_for(ctx: Context) -> NameStyle:
 
 def as_error(fault: Fault) -> MCPError:
     return MCPError(fault.code, fault.message, fault.data())
-
-
-def as_result(fault: Fault) -> Json:
-    """An error that the model reads. Its data is in `_meta`, not in structuredContent: the TypeScript SDK holds that against the tool's
-    output schema even when the result is an error, and would throw the message away."""
-    return {
-        "content": [{"type": "text", "text": fault.text()}],
-        "isError": True,
-        "_meta": {ERROR_META: {"code": fault.code, **fault.data()}},
-    }

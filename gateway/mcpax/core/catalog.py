@@ -134,6 +134,11 @@ class Catalog(RegistryListener):
             for name in names if after is None else names[bisect_right(names, after) :]:
                 yield self._routes[name]
 
+    def routes_of(self, segment: str) -> Iterator[Route]:
+        """The routes of one subserver, in order."""
+        for name in self._by_segment.get(segment, ()):
+            yield self._routes[name]
+
     def page(self, style: NameStyle, cursor: str | None = None, size: int = PAGE_TOOLS) -> Page:
         """A part of the merged list. The cursor names the last tool seen, so it stays good while tools come and go."""
         chosen = list(islice(self.routes(None if cursor is None else _parse_cursor(cursor)), size + 1))

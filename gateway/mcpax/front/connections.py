@@ -1,6 +1,7 @@
 """How many connections there may be, and how long one may say nothing: before any request is read, so before any token is asked for.
 
-Without this, whoever reaches the port could take every file descriptor, and with them the serial ports. Knows nothing of requests.
+Without this, whoever reaches the port could take every file descriptor, and with them the serial ports. Also the place where a client's
+certificate is noted, as only a connection knows it. Knows nothing of requests.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import resource
 
+import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
 
 log = structlog.get_logger("mcpax.connections")
 
@@ -42,6 +46,12 @@ class BoundedProtocol(H11Protocol):
             self._watch.cancel()
         super().connection_lost(exc)
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """From here on the socket's own pings watch it."""
+        if self._watch is not None:
+            self._watch.cancel()
+        super().handle_websocket_upgrade(event)
+
     def _look(self) -> None:
         idle = self.cycle is None or self.cycle.response_complete
         if idle and self.cycle is self._last_cycle:
@@ -49,3 +59,16 @@ class BoundedProtocol(H11Protocol):
             return
         self._last_cycle = self.cycle
         self._watch = self.loop.call_later(REQUEST_S, self._look)
+
+
+PEER_CERTIFICATE = "mcpax.peer_certificate"
+"""Where the state of a WebSocket's connection has the client's certificate, as DER bytes, if it showed one that was verified."""
+
+
+class BoundedSocket(WebSocketsSansIOProtocol):
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        tls = self.transport.get_extra_info("ssl_object")
+        certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        if certificate is not None:
+            self.scope["state"][PEER_CERTIFICATE] = certificate  # the application has not run yet: it is a task of its own

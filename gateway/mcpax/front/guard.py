@@ -34,6 +34,8 @@ class Access:
     origins: frozenset[str] = frozenset()
     """Web origins allowed besides loopback and our own, like https://console.example.com."""
     max_body_bytes: int = MAX_BODY_BYTES
+    own_doors: frozenset[str] = frozenset()
+    """Paths that ask for credentials of their own: what lets a client in must not let in a child, nor the other way round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not self._origin_allowed(origin, host):
             return Refusal(403, "origin_not_allowed", f"Web pages of {origin[:100]!r} may not come in.", "Add it to the allowed origins.")
-        if access.token and path not in OPEN_PATHS and not _bears(headers.get("authorization", ""), access.token):
+        if access.token and path not in OPEN_PATHS | access.own_doors and not _bears(headers.get("authorization", ""), access.token):
             return Refusal(
                 401,
                 "unauthorized",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 import structlog
 import uvicorn
@@ -17,12 +18,12 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from mcpax.core.aggregator import Aggregator
 from mcpax.front.admin import Admin, NoDevices, Operations
-from mcpax.front.connections import BoundedProtocol
+from mcpax.front.connections import BoundedProtocol, BoundedSocket
 from mcpax.front.guard import Access, Guard
 from mcpax.front.lean import LeanCalls
 from mcpax.front.mcp_server import build_server
@@ -40,6 +41,10 @@ SESSION_IDLE_S = 300.0
 SHUTDOWN_S = 2.0
 """How long responses may still take when we stop. The caller drains calls before, so this is for the last bytes."""
 
+MAX_SOCKET_MESSAGE_BYTES = 8 << 20
+SOCKET_PING_S = 5.0
+"""WebSockets: how often a sign of life is asked for, and how long it may take."""
+
 Ready = Callable[[], tuple[bool, str]]
 """Whether start-up has finished, and if not, what is missing."""
 
@@ -50,9 +55,10 @@ def build_app(
     access: Access | None = None,
     operations: Operations | None = None,
     ready: Ready = lambda: (True, ""),
+    more: Sequence[BaseRoute] = (),
     lean: bool = True,
 ) -> Starlette:
-    """`lean` False: every request takes the SDK's way, for comparison."""
+    """`more`: what is served besides, by those who know it. `lean` False: every request takes the SDK's way, for comparison."""
     access = access or Access()
     managers = {path: _manager(aggregator, style, access) for path, style in MCP_PATHS.items()}
 
@@ -79,6 +85,7 @@ def build_app(
             *admin.routes(),
             Route("/healthz", _healthz),
             Route("/readyz", readyz),
+            *more,
         ],
         middleware=[Middleware(Guard, access=access)],
         exception_handlers={404: _not_found},
@@ -113,11 +120,17 @@ def open_listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve_http(app: Starlette, listener: socket.socket, on_bound: Callable[[int], None]) -> None:
+async def serve_http(app: Starlette, listener: socket.socket, on_bound: Callable[[int], None], tls: ssl.SSLContext | None = None) -> None:
     """Serve until cancelled, then close the listener. `on_bound` gets the actual port once connections are accepted."""
     config = uvicorn.Config(
         app,
         http=BoundedProtocol,  # on h11: strict about headers where httptools is not
+        ws=BoundedSocket,
+        ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
+        ws_ping_interval=SOCKET_PING_S,
+        ws_ping_timeout=SOCKET_PING_S,
+        ws_per_message_deflate=False,
+        ssl_context_factory=None if tls is None else lambda *_: tls,
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -1,0 +1,1 @@
+"""Aggregator to aggregator: one WebSocket carries both directions of a parent and its child."""

@@ -1,0 +1,105 @@
+"""A child at the far end of a link, as the core sees every subserver. Knows nothing of how the link came about."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from mcpax.core.registration import RegistrationRequest
+from mcpax.core.registry import most_tools
+from mcpax.core.results import unread
+from mcpax.core.router import CURSOR_META, ROUTE_META
+from mcpax.core.subserver import Call, Json, Tool
+from mcpax.errors import ErrorKind, Fault, Outcome
+from mcpax.link import tools
+from mcpax.link.caller import Caller
+from mcpax.names import dotted
+
+DEADLINE_META = "x-mcpax-deadline-ms"
+"""How long the caller will wait, from when it sent the call: the clocks of two machines need not agree."""
+REGISTRATION_META = "x-mcpax-registration"
+"""Which of the registrations on a link a request is for."""
+HOP_COST_S = 0.01
+"""Taken off the time at each hop, so that whoever is below gives up first and can still say what became of the call."""
+SMOOTHING = 0.2
+
+
+class _Listed(msgspec.Struct):
+    tools: list[Any]
+    nextCursor: str | None = None
+
+
+class _Parent(msgspec.Struct):
+    parent_id: str | None = None
+
+
+class RemoteSubserver:
+    def __init__(self, caller: Caller, request: RegistrationRequest, clock: Callable[[], float]) -> None:
+        self._caller = caller
+        self._request = request
+        self._clock = clock
+        self._for = request.subserver_id
+        self.round_trip_s: float | None = None
+        """Smoothed."""
+
+    async def list_tools(self) -> Sequence[Tool]:
+        """Every page. Stops at the first tool too many: a list without end must not fill the memory."""
+        found: list[Tool] = []
+        cursor: str | None = None
+        most = most_tools(self._request)
+        while True:
+            params = {"_meta": {REGISTRATION_META: self._for}} | ({} if cursor is None else {"cursor": cursor})
+            raw = await self._caller.request("tools/list", params)
+            try:
+                page = msgspec.json.decode(raw, type=_Listed)
+            except msgspec.MsgspecError as error:
+                raise Fault(ErrorKind.CHILD_LIED, f"The answer to tools/list is no list of tools: {error}.") from None
+            found += (tools.from_json(each) for each in page.tools)
+            if len(found) > most:
+                raise Fault(ErrorKind.INVALID_PARAMS, f"More than {most} tools; no more are allowed per subserver.")
+            if page.nextCursor is None:
+                return found
+            if not page.tools or page.nextCursor == cursor:
+                raise Fault(ErrorKind.CHILD_LIED, "The pages of tools/list lead nowhere.")
+            cursor = page.nextCursor
+
+    async def call(self, call: Call) -> Json:
+        meta: Json = {ROUTE_META: call.route, CURSOR_META: call.cursor, REGISTRATION_META: self._for}
+        if call.deadline is not None:
+            left_s = call.deadline - self._clock() - HOP_COST_S
+            if left_s <= (self.round_trip_s or 0.0):
+                raise Fault(
+                    ErrorKind.DEVICE_TIMEOUT,
+                    f"{max(left_s, 0) * 1000:.0f} ms are left for {dotted(call.path)}: too little for the way to it.",
+                    outcome=Outcome.NOT_EXECUTED,
+                )
+            meta[DEADLINE_META] = int(left_s * 1000)
+        params = {"name": dotted(call.path), "arguments": call.arguments, "_meta": meta}
+        raw = await self._caller.request("tools/call", params, progress=call.progress)
+        try:
+            return unread(raw)
+        except (msgspec.MsgspecError, RecursionError):
+            raise Fault(ErrorKind.CHILD_LIED, "The child's result is no object.", outcome=Outcome.EXECUTED) from None
+
+    async def parent_id(self) -> str | None:
+        """Under whom it believes to be (draft §13.4)."""
+        return msgspec.json.decode(await self._caller.request("mcpax/parent", {}), type=_Parent).parent_id
+
+    async def ping(self) -> float:
+        """Measure the way there and back; returns the smoothed figure in seconds."""
+        started = time.perf_counter()
+        await self._caller.request("ping", {})
+        took = time.perf_counter() - started
+        self.round_trip_s = took if self.round_trip_s is None else self.round_trip_s + SMOOTHING * (took - self.round_trip_s)
+        return self.round_trip_s
+
+    async def status(self, ask_s: float) -> Any:
+        """The child's own view of itself and what is below it; it asks its children for `ask_s` at most."""
+        return msgspec.json.decode(await self._caller.request("mcpax/status", {"ask_s": ask_s}))
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)  # the link is not this registration's to close

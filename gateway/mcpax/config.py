@@ -18,25 +18,20 @@ from mcpax.bridge.maps.keys import MATCH
 from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap, PortMap, PortMatch, Profile
 from mcpax.bridge.ports import BY_ID_DIR
+from mcpax.config_links import LINK_KEYS, LINK_TABLES, Links, read_links
+from mcpax.config_reading import INVALID_SEGMENT, Reading
 from mcpax.core.registration import Budget
 from mcpax.core.registry import GRACE_S
-from mcpax.documents.faults import DocumentError, KeyPath, Report, nearest, shown
+from mcpax.documents.faults import DocumentError, KeyPath, Report, nearest
 from mcpax.documents.keys import Key, Kind, Table
 from mcpax.documents.source import parse, read
 from mcpax.documents.structure import tidy_table
-from mcpax.names import InvalidName, check_segment
 
 SYSTEM_CONFIG = Path("/etc/mcpax/mcpax.toml")
 SYSTEM_STATE_DIR = "/var/lib/mcpax"
 DEFAULT_LISTEN = "127.0.0.1:8720"
-MAX_TOKEN_CHARS = 4096
-MIN_TOKEN_CHARS = 16
-MAKE_TOKEN = r"head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"
-_TOKEN = re.compile(rf"[!-~]{{{MIN_TOKEN_CHARS},{MAX_TOKEN_CHARS}}}")
 MAP_UNUSED = "no board is looked for: the map has no port.match, and no [[device]] names it"
 MAP_UNUSED_HINT = 'add match = { by_id = "usb-…" } to the [port] of the map, or a [[device]] with this map and a port to the configuration'
-INVALID_SEGMENT = "?"
-"""Stands for one that was reported, so that the rest can be looked at too."""
 _PORT_NUMBER = re.compile(r"[0-9]{1,5}")
 
 GATEWAY = Table(
@@ -87,9 +82,10 @@ DOCUMENT = Table(
         Key("gateway", Kind.TABLE, GATEWAY.help, table=GATEWAY),
         Key("budget", Kind.TABLE, BUDGET.help, table=BUDGET),
         Key("device", Kind.TABLES, DEVICE.help, high=256, table=DEVICE),
+        *LINK_KEYS,
     ),
 )
-TABLES = (GATEWAY, BUDGET, DEVICE, replace(MATCH, name="device.port"))
+TABLES = (GATEWAY, BUDGET, DEVICE, replace(MATCH, name="device.port"), *LINK_TABLES)
 """Every table, in the order in which people meet them."""
 
 
@@ -111,6 +107,7 @@ class Config:
     list_ttl_s: float = 60.0
     budget: Budget = field(default_factory=Budget)
     bindings: tuple[Binding, ...] = ()
+    links: Links = field(default_factory=Links)
     unused_maps: tuple[str, ...] = ()
     """Maps that were loaded and that nothing binds to a port; `MAP_UNUSED` says why."""
 
@@ -147,103 +144,66 @@ def parse_listen(listen: str) -> tuple[str, int]:
     return host, int(port)
 
 
-class _Reader:
-    """Reads one document; paths in it are relative to the file."""
-
-    def __init__(self, base: Path, report: Report) -> None:
-        self._base = base
-        self._report = report
+class _Reader(Reading):
+    """Reads one document."""
 
     def read(self, document: Mapping[str, Any], listen: str | None) -> Config:
-        tidy = tidy_table(document, DOCUMENT, (), None, self._report)
+        tidy = tidy_table(document, DOCUMENT, (), None, self.report)
         gateway = {key.name: key.default for key in GATEWAY.keys} | tidy.get("gateway", {})
         host, port = self._listen(listen or gateway["listen"])
         maps = self._maps(gateway["maps"])
-        segment = self._segment(gateway["segment"], ("gateway", "segment"))
+        segment = self.segment(gateway["segment"], ("gateway", "segment"))
         bindings = self._bindings(tidy.get("device", []), maps)
         used = {binding.map.name for binding in bindings}
         return Config(
             segment=segment,
             host=host,
             port=port,
-            token=self._token(gateway["token_file"]),
-            state_dir=self._path(gateway["state_dir"], ("gateway", "state_dir")) or self._base,
-            by_id_dirs=tuple(filter(None, (self._path(each, ("gateway", "by_id_dirs")) for each in gateway["by_id_dirs"]))),
+            token=self.token(gateway["token_file"], ("gateway", "token_file")),
+            state_dir=self.path(gateway["state_dir"], ("gateway", "state_dir")) or self.base,
+            by_id_dirs=tuple(filter(None, (self.path(each, ("gateway", "by_id_dirs")) for each in gateway["by_id_dirs"]))),
             allowed_hosts=tuple(gateway["allowed_hosts"]),
             allowed_origins=tuple(gateway["allowed_origins"]),
             grace_s=float(gateway["grace_s"]),
             list_ttl_s=float(gateway["list_ttl_s"]),
             budget=Budget(**tidy.get("budget", {})),
             bindings=bindings,
+            links=read_links(self, tidy, segment),
             unused_maps=tuple(name for name in maps if name not in used),
         )
-
-    def _path(self, text: str, where: KeyPath) -> Path | None:
-        try:
-            if "\0" not in text:
-                return self._base / Path(text).expanduser()
-        except RuntimeError:  # ~name, and nobody is called so
-            pass
-        self._report.add(where, f"{shown(text)} is not a path", "relative to this file, absolute, or below ~")
-        return None
 
     def _listen(self, listen: str) -> tuple[str, int]:
         try:
             return parse_listen(listen)
         except ConfigError as error:
-            self._report.add(("gateway", "listen"), str(error), "address and port, separated by a colon")
+            self.report.add(("gateway", "listen"), str(error), "address and port, separated by a colon")
             return "127.0.0.1", 0
-
-    def _segment(self, text: str, where: KeyPath) -> str:
-        try:
-            return check_segment(text)
-        except InvalidName as error:
-            self._report.add(where, str(error), "like edge or line-3")
-            return INVALID_SEGMENT
-
-    def _token(self, file: str | None) -> str | None:
-        if file is None:
-            return None
-        where = ("gateway", "token_file")
-        path = self._path(file, where)
-        if path is None:
-            return None
-        try:
-            token = path.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            self._report.add(where, f"{file} cannot be read: {error}", "the gateway's user must be able to read it")
-            return None
-        if not _TOKEN.fullmatch(token):
-            hint = f"one line of {MIN_TOKEN_CHARS} to {MAX_TOKEN_CHARS} characters, as made by: {MAKE_TOKEN} FILE"
-            self._report.add(where, f"{file} does not hold a usable token", hint)
-            return None
-        return token
 
     def _maps(self, entries: Iterable[str]) -> dict[str, DeviceMap]:
         maps: dict[str, DeviceMap] = {}
         for index, entry in enumerate(entries):
             where = ("gateway", "maps", index)
-            path = self._path(entry, where)
+            path = self.path(entry, where)
             if path is None:
                 continue
             try:
                 if not path.exists():
-                    self._report.add(where, f"{entry} is not there", f"paths are relative to this file: {path}")
+                    self.report.add(where, f"{entry} is not there", f"paths are relative to this file: {path}")
                     continue
                 files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
             except OSError as error:
-                self._report.add(where, f"{entry} cannot be read: {error.strerror}", "the gateway's user must be able to read it")
+                self.report.add(where, f"{entry} cannot be read: {error.strerror}", "the gateway's user must be able to read it")
                 continue
             if not files:
-                self._report.add(where, f"{entry} holds no .toml file", "put device maps there, or name another directory")
+                self.report.add(where, f"{entry} holds no .toml file", "put device maps there, or name another directory")
             for file in files:
                 try:
                     device = load_map(file)
                 except DocumentError as error:
-                    self._report.faults += error.faults
+                    self.report.faults += error.faults
                     continue
                 if device.name in maps:
-                    self._report.add(where, f"{file} is a second map named {device.name!r}", "give each map its own device name")
+                    self.report.add(where, f"{file} is a second map named {device.name!r}", "give each map its own device name")
                 maps[device.name] = device
         return maps
 
@@ -256,24 +216,24 @@ class _Reader:
         ]
         for segment, count in Counter(binding.segment for binding in bindings).items():
             if count > 1 and segment != INVALID_SEGMENT:
-                self._report.add(("device",), f"segment {segment!r} is given to {count} devices", "give each [[device]] its own segment")
+                self.report.add(("device",), f"segment {segment!r} is given to {count} devices", "give each [[device]] its own segment")
         return tuple(bindings)
 
     def _binding(self, index: int, entry: dict[str, Any], maps: dict[str, DeviceMap]) -> Binding | None:
         where: KeyPath = ("device", index)
-        segment = self._segment(entry["segment"], (*where, "segment")) if "segment" in entry else INVALID_SEGMENT
+        segment = self.segment(entry["segment"], (*where, "segment")) if "segment" in entry else INVALID_SEGMENT
         name = entry.get("map")
         if name is not None and "baud" in entry:
-            self._report.add((*where, "baud"), "baud is the map's to say where there is one", "put it into the [port] table of the map")
+            self.report.add((*where, "baud"), "baud is the map's to say where there is one", "put it into the [port] table of the map")
         if name is None:
             device: DeviceMap | None = DeviceMap(segment, Profile.B, "0.0.0", port=PortMap(baud=entry.get("baud", PortMap().baud)))
         else:
             device = maps.get(name)
         if device is None:
-            self._report.add((*where, "map"), f"no device map is named {name!r}", nearest(str(name), maps))
+            self.report.add((*where, "map"), f"no device map is named {name!r}", nearest(str(name), maps))
             return None
         match = PortMatch(**entry["port"]) if entry.get("port") else device.port.match
         if match is None:
-            self._report.add((*where, "port"), "neither this entry nor its map says which port", 'add port = { by_id = "usb-…" }')
+            self.report.add((*where, "port"), "neither this entry nor its map says which port", 'add port = { by_id = "usb-…" }')
             return None
         return Binding(segment, device, match)

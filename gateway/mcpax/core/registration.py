@@ -78,7 +78,7 @@ class RegistrationRequest:
         if type(interval) is not int or not (interval == 0 or MIN_HEARTBEAT_MS <= interval <= MAX_HEARTBEAT_MS):
             raise _invalid("heartbeat_interval_ms", f"{interval!r:.40}", f"Use 0, or {MIN_HEARTBEAT_MS} to {MAX_HEARTBEAT_MS} ms.")
         authority = params.get("authority")
-        if authority is not None and not (isinstance(authority, str) and _AUTHORITY.fullmatch(authority)):
+        if authority is not None and not is_authority(authority):
             raise _invalid("authority", f"{authority!r:.80}", "Use 'dns:' and a host name, like dns:edge01.example.com.")
         flags = params.get("capabilities", {"tools": True})
         if not isinstance(flags, Mapping) or any(key not in _FLAGS or not isinstance(flag, bool) for key, flag in flags.items()):
@@ -139,6 +139,10 @@ class RegistrationResponse:
             "heartbeat_deadline_ms": self.heartbeat_deadline_ms,
             "budget": self.budget.to_json(),
         }
+
+
+def is_authority(text: Any) -> bool:
+    return isinstance(text, str) and _AUTHORITY.fullmatch(text) is not None
 
 
 def _invalid(field: str, what: str, hint: str) -> Fault:

@@ -84,7 +84,7 @@ def test_no_leaf_outlives_its_authority() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "a..b", "*.example.com", "../ca", "a/b", "-a", "a-", "é.example.com", "a b", "x" * 64, "a.\n", "a\0"]
+    "name", ["", ".", "a..b", "*.example.com", "../ca", "a/b", "-a", "a-", "é.example.com", "\u212aey", "a b", "x" * 64, "a.\n", "a\0"]
 )
 def test_names_that_are_none(name: str) -> None:
     for issue in (issue_server, issue_client):

@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from mcpax.link.tls import ClientCertificates, Peer, client_context, peer_of, read_peer, server_context
 from mcpax.link.tls_files import TlsError
 from mcpax.pki import Pair, issue_client, issue_server, make_ca
+from mcpax.pki_certificate import Authority, Leaf, leaf_certificate
 from tests.link.credentials import NOW, Files, written
 
 HUB = "hub.example.com"
@@ -128,6 +132,14 @@ async def test_a_client_without_a_certificate(
     for server in (lenient, plain_server):
         at_server, _ = await meet(server, nameless)
         assert at_server == Peer()
+
+
+async def test_a_certificate_that_nobody_verified_gives_no_names(plain_server: ssl.SSLContext) -> None:
+    careless = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    careless.check_hostname = False
+    careless.verify_mode = ssl.CERT_NONE
+    _, at_client = await meet(plain_server, careless)
+    assert at_client == Peer()
 
 
 async def test_a_certificate_that_nobody_asked_for_gives_no_names(plain_server: ssl.SSLContext, child: ssl.SSLContext) -> None:
@@ -267,3 +279,11 @@ def test_a_certificate_that_cannot_be_read_has_no_names_and_still_a_fingerprint(
     ca = x509.load_pem_x509_certificate(CA.public).public_bytes(Encoding.DER)
     assert read_peer(ca).names == frozenset(), "it has no alternative names"
     assert peer_of(None) == Peer()
+
+
+def test_names_are_in_lower_case_and_no_other_kind_counts() -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    authority = Authority(x509.load_pem_x509_certificate(CA.public), key)
+    names = [x509.DNSName("EDGE01.Example.com"), x509.RFC822Name("hub.example.com"), x509.IPAddress(ip_address("10.0.0.1"))]
+    leaf = leaf_certificate(authority, Leaf(names, ExtendedKeyUsageOID.CLIENT_AUTH, HUB), key.public_key(), NOW, NOW + timedelta(days=1))
+    assert read_peer(leaf.public_bytes(Encoding.DER)).names == {EDGE}

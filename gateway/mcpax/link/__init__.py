@@ -1,1 +1,1 @@
-"""Aggregator to aggregator: one WebSocket carries both directions of a parent and its child."""
+"""Aggregator to aggregator: how a child and its parent reach, recognise and trust each other. The core knows nothing of it."""

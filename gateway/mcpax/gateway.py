@@ -15,9 +15,11 @@ import structlog
 from mcpax.bridge.bridge import Bridge
 from mcpax.config import MAP_UNUSED, MAP_UNUSED_HINT, Config
 from mcpax.core.aggregator import Aggregator
+from mcpax.core.ownership import Alone
 from mcpax.front.guard import Access, check_listen
 from mcpax.front.http import build_app, open_listener, serve_http
 from mcpax.front.stdio import serve_stdio
+from mcpax.linking import DOORS, Linking, server_tls, voucher
 from mcpax.name_codec import NameStyle
 from mcpax.store.sqlite import Store
 
@@ -38,19 +40,23 @@ class Gateway:
             budget=config.budget,
             grace_s=config.grace_s,
             list_ttl_s=config.list_ttl_s,
+            ownership=Alone(self._store),
+            vouch=voucher(config.links, self._store.aggregator_id()),
         )
+        self.linking = Linking(config.links, self.aggregator, self._store.aggregator_id())
         self.bridge = Bridge(config.bindings, self.aggregator, self._store.subserver_id, by_id_dirs=config.by_id_dirs)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Boards are looked for and served; leaving drains calls, then closes boards, then the store."""
-        tasks = [asyncio.create_task(self.aggregator.run()), asyncio.create_task(self.bridge.run())]
+        tasks = [asyncio.create_task(self.aggregator.run()), asyncio.create_task(self.bridge.run()), *self.linking.tasks()]
         log.info("started", segment=self.config.segment, aggregator_id=self.aggregator.id, devices=len(self.config.bindings))
         for name in self.config.unused_maps:
             log.warning("map_unused", map=name, problem=MAP_UNUSED, hint=f"{MAP_UNUSED_HINT}; 'mcpax doctor' shows the ports there are")
         try:
             yield
         finally:
+            await self.linking.leave()
             await self.aggregator.close(DRAIN_S)
             for task in tasks:
                 task.cancel()
@@ -66,9 +72,10 @@ class Gateway:
     async def serve_http(self, listener: socket.socket, on_bound: Callable[[int], None]) -> None:
         """Serve MCP and the admin API over HTTP until cancelled."""
         config = self.config
-        access = Access(config.token, frozenset(config.allowed_hosts), frozenset(config.allowed_origins))
-        app = build_app(self.aggregator, access=access, operations=self.bridge, ready=self._ready)
-        await serve_http(app, listener, on_bound)
+        access = Access(config.token, frozenset(config.allowed_hosts), frozenset(config.allowed_origins), own_doors=DOORS)
+        operations = _Operations(self.bridge, self.linking)
+        app = build_app(self.aggregator, access=access, operations=operations, ready=self._ready, more=self.linking.routes())
+        await serve_http(app, listener, on_bound, server_tls(config.links))
 
     async def serve_stdio(self, style: NameStyle | None) -> None:
         """Serve the one client on stdin and stdout until it closes."""
@@ -76,3 +83,13 @@ class Gateway:
 
     def _ready(self) -> tuple[bool, str]:
         return (True, "") if self.bridge.settled else (False, "the ports have not been looked at yet")
+
+
+class _Operations:
+    """What the bridge and the links tell operators, as the front wants it."""
+
+    def __init__(self, bridge: Bridge, linking: Linking) -> None:
+        self.devices = bridge.devices
+        self.frames = bridge.frames
+        self.tree = linking.tree
+        self.links = linking.describe

@@ -11,12 +11,13 @@ import pytest
 
 import mcpax
 from mcpax.core.subserver import Json
+from mcpax.front.admin import NoDevices
 from mcpax.front.http import build_app
 from tests.front.bench import AGGREGATOR_ID, READ_ONLY, Gateway
 from tests.front.conftest import PATIENCE_S, serving
 
 
-class Boards:
+class Boards(NoDevices):
     """Two devices whose frames a test sends by hand."""
 
     def __init__(self) -> None:

@@ -21,6 +21,7 @@ COMMANDS = {
     "tools": "List the tools.",
     "call": "Call a tool.",
     "routes": "Show where each name leads.",
+    "tree": "Draw the tree of aggregators and boards.",
     "clients": "Tell how to connect MCP clients.",
     "map": "Check, make and show device maps.",
     "sniff": "Show what goes over a line.",

@@ -15,6 +15,9 @@ from mcpax.cli.serving import cannot_listen
 from mcpax.config import Config, ConfigError, default_config_path, load_config
 from mcpax.front.guard import InsecureListen
 from mcpax.gateway import Gateway
+from mcpax.link.anchors import AnchorError
+from mcpax.link.tls_files import TlsError
+from mcpax.linking import InsecureLink
 from mcpax.name_codec import NameStyle
 from mcpax.store.sqlite import StoreError
 
@@ -42,7 +45,7 @@ def command(*, config_path: Path | None, listen: str | None, stdio: bool, names:
     try:
         config = load_config(config_path or default_config_path(), listen=listen)
         run_until_signal(_serve(config, stdio, None if names == "auto" else NameStyle(names)))
-    except (ConfigError, StoreError, InsecureListen) as error:
+    except (ConfigError, StoreError, InsecureListen, InsecureLink, TlsError, AnchorError) as error:
         raise Failure(str(error)) from None
     except OSError as error:
         raise cannot_listen(config, error, "listen in [gateway], or --listen HOST:PORT") from None

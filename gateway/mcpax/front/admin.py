@@ -33,6 +33,14 @@ class Operations(Protocol):
         """Frames as they pass, of one device or of all, until the iterator is closed."""
         ...
 
+    async def tree(self) -> Json:
+        """This aggregator and everything below it."""
+        ...
+
+    def links(self) -> Json:
+        """The aggregator above, and those that we dial."""
+        ...
+
 
 class NoDevices:
     """The `Operations` of an aggregator without bridges."""
@@ -43,6 +51,12 @@ class NoDevices:
     async def frames(self, device: str | None) -> AsyncIterator[Json]:  # noqa: ARG002
         return
         yield {}
+
+    async def tree(self) -> Json:
+        return {}
+
+    def links(self) -> Json:
+        return {}
 
 
 class Admin:
@@ -57,6 +71,7 @@ class Admin:
             Route("/admin/routes", self.table),
             Route("/admin/devices", self.devices),
             Route("/admin/status", self.status),
+            Route("/admin/tree", self.tree),
             Route("/admin/frames", self.frames),
         ]
 
@@ -78,6 +93,9 @@ class Admin:
                 "sessions": [_session(session) for session in self._aggregator.registry],
             }
         )
+
+    async def tree(self, _: Request) -> Response:
+        return _json({**await self._operations.tree(), "links": self._operations.links()})
 
     async def frames(self, request: Request) -> Response:
         device = request.query_params.get("device")

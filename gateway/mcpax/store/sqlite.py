@@ -1,4 +1,4 @@
-"""Identity that outlives restarts, in one small SQLite file: who this aggregator is, and which board is which subserver.
+"""What outlives restarts, in one small SQLite file: who this aggregator is, which board is which subserver, whose a segment is.
 
 Few writes by design (SD cards wear): a row is written when a board is first seen and at most once a day after that. Bounded: the boards not
 seen for longest go first. Knows nothing of sessions or tools.
@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MAX_SUBSERVERS = 4096
 REFRESH_S = 24 * 3600.0
 BUSY_S = 0.1
@@ -21,6 +21,7 @@ BUSY_S = 0.1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS identity (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS subserver (hardware TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE, seen REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS title (segment TEXT PRIMARY KEY, authority TEXT NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -91,6 +92,17 @@ class Store:
         if abs(now - row[1]) > REFRESH_S:
             self._db.execute("UPDATE subserver SET seen = ? WHERE hardware = ?", (now, hardware))
         return str(row[0])
+
+    def authority_of(self, segment: str) -> str | None:
+        """Whom a segment belongs to, whether or not anybody uses it now."""
+        with self._told():
+            row = self._db.execute("SELECT authority FROM title WHERE segment = ?", (segment,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def give(self, segment: str, authority: str) -> None:
+        """First come, first served: who has a segment keeps it."""
+        with self._told():
+            self._db.execute("INSERT OR IGNORE INTO title VALUES (?, ?)", (segment, authority))
 
     def close(self) -> None:
         self._db.close()

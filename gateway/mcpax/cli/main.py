@@ -23,6 +23,7 @@ COMMANDS = {
     "routes": "Show where each name leads.",
     "clients": "Tell how to connect MCP clients.",
     "map": "Check, make and show device maps.",
+    "pki": "Make certificates, keys and tokens for links between aggregators.",
     "sniff": "Show what goes over a line.",
     "stdio": "Let a client that speaks only stdio use a running gateway.",
     "doctor": "Find out why something does not work.",

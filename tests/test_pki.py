@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from mcpax.pki import Pair, PkiError, issue_client, issue_server, make_authority_key, make_ca, make_token
 from mcpax.pki_directory import PUBLIC, SECRET, PkiDirectory
+from mcpax.pki_survey import look
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CA = make_ca(NOW)
@@ -154,7 +156,7 @@ def umask(request: pytest.FixtureRequest) -> object:
 
 @pytest.mark.usefixtures("umask")
 def test_private_keys_are_for_their_owner_only(directory: PkiDirectory) -> None:
-    for place in (directory.ca, directory.place("server", "hub"), directory.place("anchors", EDGE)):
+    for place in (directory.ca, directory.server("hub"), directory.authority(EDGE)):
         directory.write_pair(place, CA, force=False)
         assert mode(place.key) == 0o600
         assert (place.key.read_bytes(), place.public.read_bytes()) == (CA.key, CA.public)
@@ -164,12 +166,12 @@ def test_private_keys_are_for_their_owner_only(directory: PkiDirectory) -> None:
 
 
 def test_nothing_is_overwritten_unless_forced(directory: PkiDirectory) -> None:
-    place = directory.place("server", "hub")
+    place = directory.server("hub")
     directory.write_pair(place, Pair(b"old", b"old"), force=False)
-    with pytest.raises(PkiError, match=r"hub\.key is there already\. Keep it, or replace it with --force"):
+    with pytest.raises(PkiError, match=r"hub\.server\.key is there already\. Keep it, or replace it with --force"):
         directory.write_pair(place, CA, force=False)
     place.key.unlink()
-    with pytest.raises(PkiError, match=r"hub\.pem is there already"):
+    with pytest.raises(PkiError, match=r"hub\.server\.pem is there already"):
         directory.write_pair(place, CA, force=False)
     assert not place.key.exists(), "looked at before anything was written"
     assert place.public.read_bytes() == b"old"
@@ -178,10 +180,10 @@ def test_nothing_is_overwritten_unless_forced(directory: PkiDirectory) -> None:
 
 
 def test_a_file_made_meanwhile_survives(directory: PkiDirectory) -> None:
-    file = directory.place("server", "hub").key
+    file = directory.server("hub").key
     file.parent.mkdir(parents=True)
     file.write_bytes(b"the other's")
-    with pytest.raises(PkiError, match=r"hub\.key is there already"):
+    with pytest.raises(PkiError, match=r"hub\.server\.key is there already"):
         directory.write(file, b"ours", SECRET, force=False)  # which is after the look, in `write_pair`
     assert file.read_bytes() == b"the other's"
     assert list(file.parent.iterdir()) == [file], "nothing is left behind"
@@ -207,6 +209,13 @@ def test_an_interrupted_write_leaves_what_was_there(directory: PkiDirectory, mon
     assert list(directory.path.iterdir()) == [file]
 
 
+def test_a_file_is_on_the_disk_and_so_is_its_name(directory: PkiDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode)))
+    directory.write(directory.ca.key, b"key", SECRET, force=False)
+    assert synced == [False, True], "the file, then the directory"
+
+
 def test_a_link_in_the_way_is_replaced_and_not_followed(directory: PkiDirectory, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
@@ -223,19 +232,77 @@ def test_without_an_authority_it_is_told_how_to_make_one(directory: PkiDirectory
 
 
 def test_what_there_is(directory: PkiDirectory) -> None:
-    assert (directory.places(), directory.secrets()) == ([], [])
+    assert (directory.found(), directory.secrets()) == ([], [])
+    directory.write_pair(directory.authority(EDGE), CA, force=False)
+    directory.write_pair(directory.client(EDGE), CA, force=False)
+    directory.write_pair(directory.server(EDGE), CA, force=False)
     directory.write_pair(directory.ca, CA, force=False)
-    directory.write_pair(directory.place("client", EDGE), CA, force=False)
-    directory.write_pair(directory.place("anchors", EDGE), CA, force=False)
     directory.write(directory.token(EDGE), b"t", SECRET, force=False)
-    assert [(kind, file.name) for kind, file in directory.places()] == [
-        ("ca", "ca.pem"),
-        ("client", f"{EDGE}.pem"),
-        ("anchors", f"{EDGE}.pem"),
+    (directory.path / f".{EDGE}.client.pem.12ab").touch()
+    (directory.path / f".{EDGE}.client.pem").touch()
+    assert directory.found() == [
+        ("ca", "", directory.ca.public),
+        ("server", EDGE, directory.server(EDGE).public),
+        ("client", EDGE, directory.client(EDGE).public),
+        ("token", EDGE, directory.token(EDGE)),
+        ("authority", EDGE, directory.authority(EDGE).public),
     ]
-    assert {file.relative_to(directory.path).as_posix() for file in directory.secrets()} == {
+    assert [file.name for file in directory.secrets()] == [
         "ca.key",
-        f"client/{EDGE}.key",
-        f"authority/{EDGE}.key",
-        f"token/{EDGE}",
-    }
+        f"{EDGE}.authority.key",
+        f"{EDGE}.client.key",
+        f"{EDGE}.server.key",
+        f"{EDGE}.token",
+    ]
+
+
+def test_no_two_files_share_a_name(directory: PkiDirectory) -> None:
+    """They are copied into one directory, where an aggregator is child and parent."""
+    places = (directory.ca, directory.server(EDGE), directory.client(EDGE), directory.authority(EDGE))
+    names = [file.name for place in places for file in (place.public, place.key)] + [directory.token(EDGE).name]
+    assert len(set(names)) == len(names)
+
+
+def survey_of(directory: PkiDirectory, days: float) -> tuple[list[int | None], list[str]]:
+    """Days left, and warnings, that many days after everything was made."""
+    survey = look(directory, NOW + timedelta(days=days))
+    return [entry.days_left for entry in survey.entries], list(survey.warnings)
+
+
+def test_commands_in_messages_work_as_they_stand() -> None:
+    assert PkiDirectory(Path("pki")).command("init") == "mcpax pki init"
+    assert PkiDirectory(Path("my pki")).command("init") == "mcpax pki init --dir 'my pki'"
+
+
+def test_what_needs_attention(directory: PkiDirectory) -> None:
+    directory.write_pair(directory.ca, CA, force=False)
+    directory.write_pair(directory.server("hub"), issue_server(CA, "hub", NOW), force=False)
+    directory.write_pair(directory.client(EDGE), issue_client(CA, EDGE, NOW, days=500), force=False)
+    directory.write_pair(directory.authority(EDGE), make_authority_key(), force=False)
+    directory.write(directory.token(EDGE), b"t", SECRET, force=False)
+    assert survey_of(directory, 0) == ([3652, 397, 500, None, None], [])
+    assert survey_of(directory, 367) == ([3285, 30, 133, None, None], [])
+    at = f"--force --dir {directory.path}"
+    hub = directory.server("hub").public
+    assert survey_of(directory, 367.5) == (
+        [3284, 29, 132, None, None],
+        [f"{hub}: expires in 29 days. Issue it again: mcpax pki server hub {at}"],
+    )
+    assert survey_of(directory, 397.5) == (
+        [3254, -1, 102, None, None],
+        [f"{hub}: expired on 2027-04-02. Issue it again: mcpax pki server hub {at}"],
+    )
+    _, [ca, *_] = survey_of(directory, 3640)
+    assert ca == f"{directory.ca.public}: expires in 12 days. Make a new one, and every certificate again: mcpax pki init {at}"
+
+
+def test_files_that_others_can_read_and_files_that_hold_something_else_are_told(directory: PkiDirectory) -> None:
+    directory.write_pair(directory.ca, CA, force=False)
+    directory.ca.key.chmod(0o640)
+    directory.write(directory.client(EDGE).public, b"junk", PUBLIC, force=False)
+    entries, warnings = survey_of(directory, 0)
+    assert entries == [3652, None]
+    assert warnings == [
+        f"{directory.client(EDGE).public}: holds no certificate. Issue it again: mcpax pki client {EDGE} --force --dir {directory.path}",
+        f"{directory.ca.key}: others can read it. Close it: chmod 600 {directory.ca.key}",
+    ]

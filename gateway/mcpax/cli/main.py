@@ -24,6 +24,7 @@ COMMANDS = {
     "tree": "Draw the tree of aggregators and boards.",
     "clients": "Tell how to connect MCP clients.",
     "map": "Check, make and show device maps.",
+    "pki": "Make certificates, keys and tokens for links between aggregators.",
     "sniff": "Show what goes over a line.",
     "stdio": "Let a client that speaks only stdio use a running gateway.",
     "doctor": "Find out why something does not work.",

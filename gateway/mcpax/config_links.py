@@ -41,6 +41,7 @@ UPSTREAM = Table(
         Key("ca", Kind.TEXT, "File with the CA of its certificate, PEM. Not stated: the system's."),
         Key("certificate", Kind.TEXT, "File with the certificate that we show, PEM; needs key."),
         Key("key", Kind.TEXT, "File with its private key, PEM, not encrypted."),
+        Key("parent_id", Kind.TEXT, "Its aggregator id ('mcpax tree --json' there); any other is refused, and gets no proof of authority."),
         Key("authority", Kind.TEXT, "Whom the segment belongs to, like dns:plant.example.com."),
         Key("authority_key", Kind.TEXT, "File with the private key that proves the authority, PEM. A certificate may prove it instead."),
         Key(
@@ -106,6 +107,7 @@ class Upstream:
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
+    parent_id: str | None = None
     authority: str | None = None
     authority_key: Path | None = None
     each_on_its_own: bool = False
@@ -180,6 +182,7 @@ def _upstream(reading: Reading, entry: Mapping[str, Any], segment: str) -> Upstr
         ca=_file(reading, entry, "ca", where),
         certificate=_file(reading, entry, "certificate", where),
         key=_file(reading, entry, "key", where),
+        parent_id=entry.get("parent_id"),
         authority=authority,
         authority_key=_file(reading, entry, "authority_key", where),
         each_on_its_own=entry.get("register", SUBTREE) == EACH,

@@ -142,6 +142,7 @@ def _introduction(upstream: Upstream, subserver_id: str) -> Introduction:
         upstream.heartbeat_s,
         authority=upstream.authority,
         prove=prove,
+        parent_id=upstream.parent_id,
         each_on_its_own=upstream.each_on_its_own,
     )
 

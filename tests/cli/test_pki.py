@@ -92,7 +92,7 @@ def test_the_commands_of_the_help_make_a_link_that_works(pki: Shell, tmp_path: P
     for text in told.values():
         copied(text, "parent", parent)
         copied(text, "child", child)
-    tls, upstream = configured(told["server"], "parent")["tls"], configured(told["client"], "child")["upstream"][0]
+    tls, upstream = configured(told["server"], "parent")["tls"], configured(told["client"], "child")["upstream"]
     assert upstream["url"] == f"wss://{HUB}:8720"
     peer = asyncio.run(meet(parent, tls, child, upstream, HUB))
 
@@ -135,9 +135,9 @@ def test_no_private_key_is_printed(pki: Shell) -> None:
 def test_an_address_where_there_is_no_name(pki: Shell) -> None:
     pki.made("init", "--domain", "example.com")
     pki.made("server", "192.168.1.5", "--ip", "fd00::5")
-    assert configured(pki.made("client", EDGE), "child")["upstream"][0]["url"] == "wss://192.168.1.5:8720"
+    assert configured(pki.made("client", EDGE), "child")["upstream"]["url"] == "wss://192.168.1.5:8720"
     pki.made("server", HUB)
-    assert configured(pki.made("client", EDGE, "--force"), "child")["upstream"][0]["url"] == "wss://PARENT:8720", "which of the two?"
+    assert configured(pki.made("client", EDGE, "--force"), "child")["upstream"]["url"] == "wss://PARENT:8720", "which of the two?"
     outside = pki("client", "edge01.example.org")
     assert (outside.exit_code, outside.stdout) == (1, "")
     assert "edge01.example.org is outside of what this CA may vouch for. Use a name below example.com." in outside.stderr
@@ -148,7 +148,7 @@ def test_an_address_where_there_is_no_name(pki: Shell) -> None:
 def test_an_ipv6_address_is_written_as_urls_have_it(pki: Shell) -> None:
     pki.made("init")
     pki.made("server", "FD00:0::5")
-    assert configured(pki.made("client", EDGE), "child")["upstream"][0]["url"] == "wss://[fd00::5]:8720"
+    assert configured(pki.made("client", EDGE), "child")["upstream"]["url"] == "wss://[fd00::5]:8720"
 
 
 @pytest.mark.parametrize("arguments", [["init"], *([kind, EDGE] for kind in NAMED)], ids=lambda arguments: arguments[0])

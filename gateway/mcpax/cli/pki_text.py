@@ -69,24 +69,24 @@ def server_step(directory: PkiDirectory, name: str) -> Step:
 def client_step(directory: PkiDirectory, name: str) -> Step:
     place = directory.client(name)
     own = {"certificate": place.public.name, "key": place.key.name, "token_file": directory.token(name).name}
-    upstream = {"url": f"wss://{_parent(directory)}:{PORT}", "ca": directory.ca.public.name, **own}
-    return Step("child", (directory.ca.public, place.public, place.key), _table("[[upstream]]", upstream))
+    upstream = {"url": f"wss://{_parent(directory)}:{PORT}", "ca": directory.ca.public.name, **own, "authority": f"dns:{name}"}
+    return Step("child", (directory.ca.public, place.public, place.key), _table("[upstream]", upstream))
 
 
 def token_steps(directory: PkiDirectory, name: str) -> tuple[Step, Step]:
     file = directory.token(name)
-    child = {"segment": name.partition(".")[0], "token_file": file.name, "authority": f"dns:{name}"}
+    child = {"name": name, "segment": name.partition(".")[0], "token_file": file.name, "certificate": name}
     return (
         Step("parent", (file,), (*_table("[[child]]", child), SCOPE_LINE)),
-        Step("child", (file,), (f'token_file = "{file.name}"  # in its [[upstream]]',)),
+        Step("child", (file,), (f'token_file = "{file.name}"  # in its [upstream]',)),
     )
 
 
 def authority_steps(directory: PkiDirectory, name: str) -> tuple[Step, Step]:
     place = directory.authority(name)
     return (
-        Step("parent", (place.public,), (f'anchors = "{ANCHORS}"  # in its [tls]',), into=f"into {ANCHORS}/ beside its mcpax.toml"),
-        Step("child", (place.key,), (f'authority_key = "{place.key.name}"  # in its [[upstream]]',)),
+        Step("parent", (place.public,), (f'anchors = "{ANCHORS}"  # in its [links]',), into=f"into {ANCHORS}/ beside its mcpax.toml"),
+        Step("child", (place.key,), (f'authority_key = "{place.key.name}"  # in its [upstream]',)),
     )
 
 

@@ -13,13 +13,13 @@ from difflib import get_close_matches
 from typing import Any
 
 from mcpax.capability import AuthScope
+from mcpax.dns_names import authority_name
 from mcpax.errors import ErrorKind, Fault
 from mcpax.names import InvalidName, check_segment
 
 MISSED_HEARTBEATS = 3
 MIN_HEARTBEAT_MS = 100
 MAX_HEARTBEAT_MS = 3_600_000
-_AUTHORITY = re.compile(r"dns:(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TRANSPORT = re.compile(r"[a-z0-9_]{1,32}")
 _FLAGS = ("tools", "resources", "notifications")
@@ -142,7 +142,10 @@ class RegistrationResponse:
 
 
 def is_authority(text: Any) -> bool:
-    return isinstance(text, str) and _AUTHORITY.fullmatch(text) is not None
+    try:
+        return isinstance(text, str) and bool(authority_name(text))
+    except InvalidName:
+        return False
 
 
 def _invalid(field: str, what: str, hint: str) -> Fault:

@@ -56,6 +56,9 @@ class Introduction:
     authority: str | None = None
     prove: Callable[[str, str], str] | None = None
     """Make a proof of authority for the aggregator of that id, about the subserver of that id."""
+    parent_id: str | None = None
+    """The only parent to register with; None: whoever has the address and the certificate. Without it a dishonest parent could have us sign a
+    proof for another aggregator, and show it there."""
     each_on_its_own: bool = False
     """Register every subserver by itself, as if it were the parent's own (draft B.3), instead of the subtree."""
 
@@ -207,12 +210,16 @@ class ChildEnd:
         self._log.info("registered_upstream", segment=answer.assigned_segment, session=answer.session_id, parent=answer.aggregator_id)
 
     async def _proven(self, request: RegistrationRequest) -> RegistrationRequest:
-        """With a proof made for this very parent, if we have the means."""
-        prove = self._introduction.prove
+        """For the right parent, and with a proof made for this very one if we have the means."""
+        wanted, prove = self._introduction.parent_id, self._introduction.prove
+        if wanted is None and prove is None:
+            return request
+        parent = msgspec.json.decode(await self._up.request("mcpax/identity", {}), type=_Identity).aggregator_id
+        if wanted not in (None, parent):
+            raise LinkRefused(f"the aggregator there is {parent}, and parent_id in [upstream] wants {wanted}")
         if prove is None or request.authority is None:
             return request
-        parent = msgspec.json.decode(await self._up.request("mcpax/identity", {}), type=_Identity)
-        return replace(request, authority_proof=prove(parent.aggregator_id, request.subserver_id))
+        return replace(request, authority_proof=prove(parent, request.subserver_id))
 
     async def deregister(self) -> None:
         """Say goodbye, so that the parent need not wait for us. Never fails: who is not heard is missed soon enough."""

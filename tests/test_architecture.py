@@ -21,6 +21,7 @@ PURE = (
     "mcpax.core.registration",
     "mcpax.core.registry",
     "mcpax.core.catalog",
+    "mcpax.core.source",
     "mcpax.bridge.timing",
     "mcpax.bridge.counters",
     "mcpax.bridge.ports",

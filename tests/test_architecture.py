@@ -22,6 +22,7 @@ PURE = (
     "mcpax.core.registry",
     "mcpax.core.catalog",
     "mcpax.core.source",
+    "mcpax.core.flow",
     "mcpax.bridge.timing",
     "mcpax.bridge.counters",
     "mcpax.bridge.ports",

@@ -1,6 +1,7 @@
 """The aggregator as a whole: registered tools are listed, called, aged, re-asked, announced, drained."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,6 +16,7 @@ from mcpax.core.subserver import Json, Notification
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.name_codec import NameStyle
 from tests.core.rig import Board, Clock, refused, request, tool
+from tests.harness.virtual_time import in_virtual_time
 
 DOTTED = NameStyle.DOTTED
 
@@ -214,6 +216,7 @@ async def test_heartbeats_keep_it() -> None:
     assert await rig.names() == ["edge.env.a"]
 
 
+@pytest.mark.req("AX-12-1")
 async def test_notifications_of_a_subserver_are_told_in_order_with_their_source(rig: Rig) -> None:
     session_id = await rig.add("env", Board(tool("a")))
     await rig.told_of_a_change()
@@ -221,6 +224,32 @@ async def test_notifications_of_a_subserver_are_told_in_order_with_their_source(
         rig.aggregator.emit(session_id, Notification("notifications/mcpax/event", {"n": n}))
     rig.aggregator.emit("nobody", Notification("notifications/mcpax/event", {}))
     assert rig.heard[1:] == [Notification("notifications/mcpax/event", {"n": n, "x-mcpax-source": "edge.env"}) for n in range(5)]
+
+
+async def tree() -> tuple[Aggregator, str, list[Notification]]:
+    """An aggregator "edge" below an aggregator "root": the lower one with a session of a leaf "env", and what the upper one tells."""
+    loop = asyncio.get_running_loop()
+    root, edge = Aggregator("root", "r", clock=loop.time), Aggregator("edge", "e", clock=loop.time)
+    link = (await root.register(request("edge", is_aggregator=True), Board(tool("env", "a")))).session_id
+    leaf = (await edge.register(request("env", heartbeat_interval_ms=1000), Board(tool("a")))).session_id
+    edge.notifier.subscribe(lambda each: root.emit(link, each) if each != LIST_CHANGED else None)
+    heard: list[Notification] = []
+    root.notifier.subscribe(lambda each: heard.append(each) if each != LIST_CHANGED else None)
+    return edge, leaf, heard
+
+
+@pytest.mark.req("AX-12-1", "AX-12-3")
+@in_virtual_time
+async def test_through_two_levels_each_adds_its_own_and_changes_nothing_else_even_of_what_had_to_wait() -> None:
+    edge, leaf, heard = await tree()
+    ids = [str(uuid.UUID(int=n)) for n in range(251)]
+    sent = [{"n": n, "x-mcpax-event-id": ids[n], "x-mcpax-causal-parent": ids[n - 1] if n else None} for n in range(250)]
+    for params in sent:
+        edge.emit(leaf, Notification("notifications/mcpax/event", params))
+        await asyncio.sleep(0.003)
+    await asyncio.sleep(3)
+    assert [each.method for each in heard] == ["notifications/mcpax/event"] * 250
+    assert [each.params for each in heard] == [{**params, "x-mcpax-source": "root.edge.env"} for params in sent]
 
 
 # --- calls
@@ -309,6 +338,20 @@ async def test_a_subserver_that_never_closes_does_not_keep_the_gateway(monkeypat
     forever = asyncio.Event()
     board.close = forever.wait  # type: ignore[method-assign,assignment]
     await asyncio.wait_for(rig.aggregator.close(0), 5)
+
+
+@in_virtual_time
+async def test_after_the_end_nothing_more_is_told() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time)
+    session_id = (await aggregator.register(request("env"), Board(tool("a")))).session_id
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(heard.append)
+    for _ in range(1200):
+        aggregator.emit(session_id, Notification("event"))
+    await aggregator.close(0)
+    told = len(heard)
+    await asyncio.sleep(60)
+    assert len(heard) == told
 
 
 async def test_nobody_registers_while_draining() -> None:

@@ -15,9 +15,11 @@ from typing import Any
 import structlog
 
 from mcpax.core.catalog import Catalog, Page
+from mcpax.core.flow import DEFAULT_LIMITS, FlowLimits
+from mcpax.core.flows import Flows
 from mcpax.core.notify import Notifier
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
-from mcpax.core.registry import GRACE_S, Registry, Session
+from mcpax.core.registry import GRACE_S, Listeners, Registry, Session
 from mcpax.core.router import Router
 from mcpax.core.subserver import Json, Notification, Progress, Subserver
 from mcpax.errors import ErrorKind, Fault, Outcome
@@ -44,6 +46,7 @@ class Aggregator:
         budget: Budget | None = None,
         grace_s: float = GRACE_S,
         list_ttl_s: float = LIST_TTL_S,
+        flow_limits: FlowLimits = DEFAULT_LIMITS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` is the event loop's, because deadlines are told to subservers in its time."""
@@ -51,7 +54,9 @@ class Aggregator:
         self.id = aggregator_id
         self.notifier = Notifier()
         self.catalog = Catalog(segment, self.notifier.list_changed)
-        self.registry = Registry(segment, self.catalog, clock=clock, now=lambda: datetime.now(UTC), budget=budget, grace_s=grace_s)
+        self.flows = Flows(segment, self.notifier.publish, clock, flow_limits)
+        listeners = Listeners(self.catalog, self.flows)
+        self.registry = Registry(segment, listeners, clock=clock, now=_now, budget=budget, grace_s=grace_s)
         self._router = Router(segment, self.catalog, clock)
         self._clock = clock
         self._list_ttl_s = list_ttl_s
@@ -101,11 +106,10 @@ class Aggregator:
                 self._idle.set()
 
     def emit(self, session_id: str, notification: Notification) -> None:
-        """Pass a subserver's notification upstream, named after where it came from."""
+        """Pass a subserver's notification upstream, named after where it came from, as soon as its limits allow."""
         session = self.registry.get(session_id)
         if session is not None:
-            source = f"{self.segment}.{session.segment}"
-            self.notifier.publish(Notification(notification.method, {**notification.params, "x-mcpax-source": source}))
+            self.flows.emit(session, notification)
 
     async def _relist(self) -> None:
         """Ask every subserver at once; nobody waits for a slow one longer than the time-out, and callers share one round."""
@@ -139,6 +143,7 @@ class Aggregator:
         sessions = list(self.registry)
         for session in sessions:
             self.registry.deregister(session.id)
+        self.flows.close()
         self.notifier.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
@@ -147,3 +152,7 @@ class Aggregator:
     def _check_open(self) -> None:
         if self._draining:
             raise Fault(ErrorKind.SERVER_DRAINING, "The gateway is shutting down.", outcome=Outcome.NOT_EXECUTED, retry_after_ms=5000)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -23,6 +23,7 @@ PURE = (
     "mcpax.core.catalog",
     "mcpax.core.source",
     "mcpax.core.flow",
+    "mcpax.core.presence",
     "mcpax.bridge.timing",
     "mcpax.bridge.counters",
     "mcpax.bridge.ports",

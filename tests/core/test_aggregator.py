@@ -8,6 +8,7 @@ import pytest
 
 from mcpax.capability import Capability
 from mcpax.core import aggregator as aggregator_module
+from mcpax.core import flows as flows_module
 from mcpax.core import notify
 from mcpax.core.aggregator import LIST_TTL_S, Aggregator
 from mcpax.core.notify import LIST_CHANGED
@@ -15,7 +16,7 @@ from mcpax.core.registration import Budget
 from mcpax.core.subserver import Json, Notification
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.name_codec import NameStyle
-from tests.core.rig import Board, Clock, refused, request, tool
+from tests.core.rig import UUIDS, Board, Clock, refused, request, tool
 from tests.harness.virtual_time import in_virtual_time
 
 DOTTED = NameStyle.DOTTED
@@ -250,6 +251,70 @@ async def test_through_two_levels_each_adds_its_own_and_changes_nothing_else_eve
     await asyncio.sleep(3)
     assert [each.method for each in heard] == ["notifications/mcpax/event"] * 250
     assert [each.params for each in heard] == [{**params, "x-mcpax-source": "root.edge.env"} for params in sent]
+
+
+@pytest.mark.req("AX-13.1-1")
+@in_virtual_time
+async def test_a_lost_subserver_is_told_through_all_levels_and_back_with_a_fresh_list() -> None:
+    edge, leaf, heard = await tree()
+    watch = asyncio.create_task(edge.run())
+    await asyncio.sleep(2.5)
+    edge.heartbeat(leaf)
+    await asyncio.sleep(2.9)
+    assert heard == []
+    await asyncio.sleep(1.2)
+    assert [(each.method, each.params["x-mcpax-source"], each.params["reason"]) for each in heard] == [
+        ("notifications/mcpax/subserver_lost", "root.edge.env", "heartbeat_timeout")
+    ]
+    fresh = (await edge.register(request("env"), Board(tool("b")))).session_id
+    assert heard[1:] == [Notification("notifications/mcpax/subserver_back", {"x-mcpax-source": "root.edge.env"})]
+    assert [each["name"] for each in (await edge.list_tools(DOTTED)).tools] == ["edge.env.b"]
+    edge.degrade(fresh, "unplugged")
+    assert [each.params.get("reason") for each in heard[2:]] == ["unplugged"]
+    assert not {leaf, fresh, UUIDS[0]} & {value for each in heard for value in each.params.values()}
+    watch.cancel()
+    await edge.close(0)
+    assert len(heard) == 3
+
+
+@in_virtual_time
+async def test_a_subserver_that_flaps_is_held_to_the_limits_and_its_last_word_arrives() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time)
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(lambda each: heard.append(each) if each != LIST_CHANGED else None)
+    for _ in range(1000):
+        session_id = (await aggregator.register(request("env"), Board(tool("a")))).session_id
+        aggregator.degrade(session_id, "unplugged")
+        await asyncio.sleep(0.001)
+    assert len(heard) <= 100 + 100 * 1.1
+    await asyncio.sleep(30)
+    assert heard[-1].method == "notifications/mcpax/subserver_lost"
+
+
+@in_virtual_time
+async def test_loss_is_told_even_of_one_that_floods_and_is_removed_at_once() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time, grace_s=0)
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(heard.append)
+    session_id = (await aggregator.register(request("env"), Board(tool("a")))).session_id
+    for _ in range(2000):
+        aggregator.emit(session_id, Notification("event"))
+    aggregator.degrade(session_id, "unplugged")
+    aggregator.registry.sweep()
+    assert not list(aggregator.registry)
+    await asyncio.sleep(3)
+    assert [each.params["reason"] for each in heard if each.method == "notifications/mcpax/subserver_lost"] == ["unplugged"]
+
+
+async def test_one_that_is_back_after_its_flow_was_forgotten_is_told_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows_module, "LEFT_REMEMBERED", 1)
+    for number, segment in enumerate(("env", "lab")):
+        rig.aggregator.degrade(await rig.add(segment, Board(tool("a")), number), "unplugged")
+    rig.clock.at += 300
+    rig.aggregator.registry.sweep()
+    rig.heard.clear()
+    await rig.add("env", Board(tool("a")))
+    assert rig.heard[0] == Notification("notifications/mcpax/subserver_back", {"x-mcpax-source": "edge.env"})
 
 
 # --- calls

@@ -18,6 +18,7 @@ from mcpax.core.catalog import Catalog, Page
 from mcpax.core.flow import DEFAULT_LIMITS, FlowLimits
 from mcpax.core.flows import Flows
 from mcpax.core.notify import Notifier
+from mcpax.core.presence import Presence
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.registry import GRACE_S, Listeners, Registry, Session
 from mcpax.core.router import Router
@@ -55,7 +56,8 @@ class Aggregator:
         self.notifier = Notifier()
         self.catalog = Catalog(segment, self.notifier.list_changed)
         self.flows = Flows(segment, self.notifier.publish, clock, flow_limits)
-        listeners = Listeners(self.catalog, self.flows)
+        presence = Presence(self.flows.emit_about, _now)
+        listeners = Listeners(self.catalog, self.flows, presence)  # presence last: it speaks through the flows
         self.registry = Registry(segment, listeners, clock=clock, now=_now, budget=budget, grace_s=grace_s)
         self._router = Router(segment, self.catalog, clock)
         self._clock = clock

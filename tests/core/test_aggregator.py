@@ -253,6 +253,40 @@ async def test_through_two_levels_each_adds_its_own_and_changes_nothing_else_eve
     assert [each.params for each in heard] == [{**params, "x-mcpax-source": "root.edge.env"} for params in sent]
 
 
+@pytest.mark.req("AX-12-2")
+@in_virtual_time
+async def test_a_storm_is_limited_buffered_dropped_counted_and_told() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time, own_tools=True)
+    await aggregator.start()
+    storm, calm = [(await aggregator.register(request(s, n), Board(tool("a")))).session_id for n, s in enumerate(("env", "lab"))]
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(heard.append)
+
+    def numbers(source: str) -> list[int]:
+        return [each.params["n"] for each in heard if each.method == "event" and each.params["x-mcpax-source"] == source]
+
+    async def dropped() -> Json:
+        told: Json = (await aggregator.call_tool("edge.mcpax.notifications_dropped", {}))["structuredContent"]
+        return told
+
+    for n in range(2500):
+        aggregator.emit(storm, Notification("event", {"n": n}))
+    aggregator.emit(calm, Notification("event", {"n": 0}))
+    assert numbers("edge.env") == list(range(100))
+    assert numbers("edge.lab") == [0]
+    assert await dropped() == {"total": 1400, "by_subserver": [{"source": "edge.env", "dropped": 1400, "buffered": 1000}]}
+    await asyncio.sleep(5)
+    assert 595 <= len(numbers("edge.env")) <= 600
+    await asyncio.sleep(6)
+    assert numbers("edge.env") == [*range(100), *range(1500, 2500)]
+    overflows = [each.params for each in heard if each.method == "notifications/mcpax/notification_overflow"]
+    assert overflows == [
+        {"x-mcpax-source": "edge.env", "dropped": 1, "dropped_total": 1},
+        {"x-mcpax-source": "edge.env", "dropped": 1399, "dropped_total": 1400},
+    ]
+    assert await dropped() == {"total": 1400, "by_subserver": [{"source": "edge.env", "dropped": 1400, "buffered": 0}]}
+
+
 @pytest.mark.req("AX-13.1-1")
 @in_virtual_time
 async def test_a_lost_subserver_is_told_through_all_levels_and_back_with_a_fresh_list() -> None:

@@ -18,6 +18,7 @@ from mcpax.core.catalog import Catalog, Page
 from mcpax.core.flow import DEFAULT_LIMITS, FlowLimits
 from mcpax.core.flows import Flows
 from mcpax.core.notify import Notifier
+from mcpax.core.own_tools import OwnTools, check_not_own, own_request
 from mcpax.core.presence import Presence
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.registry import GRACE_S, Listeners, Registry, Session
@@ -48,6 +49,7 @@ class Aggregator:
         grace_s: float = GRACE_S,
         list_ttl_s: float = LIST_TTL_S,
         flow_limits: FlowLimits = DEFAULT_LIMITS,
+        own_tools: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` is the event loop's, because deadlines are told to subservers in its time."""
@@ -59,6 +61,7 @@ class Aggregator:
         presence = Presence(self.flows.emit_about, _now)
         listeners = Listeners(self.catalog, self.flows, presence)  # presence last: it speaks through the flows
         self.registry = Registry(segment, listeners, clock=clock, now=_now, budget=budget, grace_s=grace_s)
+        self._own_tools = OwnTools(self.flows) if own_tools else None
         self._router = Router(segment, self.catalog, clock)
         self._clock = clock
         self._list_ttl_s = list_ttl_s
@@ -69,8 +72,14 @@ class Aggregator:
         self._idle = asyncio.Event()
         self._idle.set()
 
+    async def start(self) -> None:
+        """Take the aggregator's own tools in, if they are wanted; once, before anybody is served."""
+        if self._own_tools is not None:
+            await self.registry.register(own_request(), self._own_tools)
+
     async def register(self, request: RegistrationRequest, subserver: Subserver) -> RegistrationResponse:
         self._check_open()
+        check_not_own(request)
         return await self.registry.register(request, subserver)
 
     def heartbeat(self, session_id: str) -> None:

@@ -81,6 +81,7 @@ async def gateway_on(
     """`maps`: other than the rig's, by board; `online`: wait until all boards are; `config`: fields of `Config`."""
     with tempfile.TemporaryDirectory(prefix="mcpax-hil-") as state_dir:
         defaults = Config(
+            own_tools=False,
             segment=SEGMENT,
             port=0,
             state_dir=Path(state_dir),

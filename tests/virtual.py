@@ -128,6 +128,7 @@ async def running_gateway(boards: Sequence[VirtualBoard], *, online: bool = True
     """A gateway in this process on a free port, over these boards. `online`: wait until all of them are; `config`: fields of `Config`."""
     with tempfile.TemporaryDirectory(prefix="mcpax-test-") as state_dir:
         defaults = Config(
+            own_tools=False,
             port=0,
             state_dir=Path(state_dir),
             by_id_dirs=tuple({board.link.parent for board in boards}),

@@ -48,6 +48,7 @@ GATEWAY = Table(
         Key("allowed_origins", Kind.TEXTS, "Web origins that may come in besides loopback.", default=[]),
         Key("grace_s", Kind.NUMBER, "How long tools of a lost board stay listed as degraded.", low=0, high=86_400, default=GRACE_S),
         Key("list_ttl_s", Kind.NUMBER, "How long the merged list is used before asking again.", low=0, high=3600, default=60),
+        Key("own_tools", Kind.FLAG, "List the gateway's own tools too, below the segment mcpax.", default=True),
     ),
 )
 BUDGET = Table(
@@ -105,6 +106,7 @@ class Config:
     allowed_origins: tuple[str, ...] = ()
     grace_s: float = GRACE_S
     list_ttl_s: float = 60.0
+    own_tools: bool = True
     budget: Budget = field(default_factory=Budget)
     bindings: tuple[Binding, ...] = ()
     links: Links = field(default_factory=Links)
@@ -166,6 +168,7 @@ class _Reader(Reading):
             allowed_origins=tuple(gateway["allowed_origins"]),
             grace_s=float(gateway["grace_s"]),
             list_ttl_s=float(gateway["list_ttl_s"]),
+            own_tools=gateway["own_tools"],
             budget=Budget(**tidy.get("budget", {})),
             bindings=bindings,
             links=read_links(self, tidy, segment),

@@ -40,6 +40,7 @@ class Gateway:
             budget=config.budget,
             grace_s=config.grace_s,
             list_ttl_s=config.list_ttl_s,
+            own_tools=config.own_tools,
             ownership=Alone(self._store),
             vouch=voucher(config.links, self._store.aggregator_id()),
         )
@@ -49,6 +50,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Boards are looked for and served; leaving drains calls, then closes boards, then the store."""
+        await self.aggregator.start()
         tasks = [asyncio.create_task(self.aggregator.run()), asyncio.create_task(self.bridge.run()), *self.linking.tasks()]
         log.info("started", segment=self.config.segment, aggregator_id=self.aggregator.id, devices=len(self.config.bindings))
         for name in self.config.unused_maps:

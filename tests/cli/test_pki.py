@@ -97,9 +97,9 @@ def test_the_commands_of_the_help_make_a_link_that_works(pki: Shell, tmp_path: P
     peer = asyncio.run(meet(parent, tls, child, upstream, HUB))
 
     accepted = configured(told["token"], "parent")["child"][0]
-    assert accepted == {"segment": "edge01", "token_file": f"{EDGE}.token", "authority": f"dns:{EDGE}", "scope": "read"}
+    assert accepted == {"name": EDGE, "segment": "edge01", "token_file": f"{EDGE}.token", "certificate": EDGE, "scope": "read"}
     assert (parent / accepted["token_file"]).read_bytes() == (child / upstream["token_file"]).read_bytes()
-    AuthorityProof({}, "hub").verify(accepted["authority"], jwt=None, certificate_names=peer.names, subserver_id=SUBSERVER)
+    AuthorityProof({}, "hub").verify(upstream["authority"], jwt=None, certificate_names=peer.names, subserver_id=SUBSERVER)
     assert list(tmp_path.glob("*/ca.key")) == [pki.directory / "ca.key"], "it stays where it was made"
 
 

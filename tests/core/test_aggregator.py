@@ -1,12 +1,14 @@
 """The aggregator as a whole: registered tools are listed, called, aged, re-asked, announced, drained."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 
 import pytest
 
 from mcpax.capability import Capability
 from mcpax.core import aggregator as aggregator_module
+from mcpax.core import flows as flows_module
 from mcpax.core import notify
 from mcpax.core.aggregator import LIST_TTL_S, Aggregator
 from mcpax.core.notify import LIST_CHANGED
@@ -14,7 +16,8 @@ from mcpax.core.registration import Budget
 from mcpax.core.subserver import Json, Notification
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.name_codec import NameStyle
-from tests.core.rig import Board, Clock, refused, request, tool
+from tests.core.rig import UUIDS, Board, Clock, refused, request, tool
+from tests.harness.virtual_time import in_virtual_time
 
 DOTTED = NameStyle.DOTTED
 
@@ -214,6 +217,7 @@ async def test_heartbeats_keep_it() -> None:
     assert await rig.names() == ["edge.env.a"]
 
 
+@pytest.mark.req("AX-12-1")
 async def test_notifications_of_a_subserver_are_told_in_order_with_their_source(rig: Rig) -> None:
     session_id = await rig.add("env", Board(tool("a")))
     await rig.told_of_a_change()
@@ -221,6 +225,130 @@ async def test_notifications_of_a_subserver_are_told_in_order_with_their_source(
         rig.aggregator.emit(session_id, Notification("notifications/mcpax/event", {"n": n}))
     rig.aggregator.emit("nobody", Notification("notifications/mcpax/event", {}))
     assert rig.heard[1:] == [Notification("notifications/mcpax/event", {"n": n, "x-mcpax-source": "edge.env"}) for n in range(5)]
+
+
+async def tree() -> tuple[Aggregator, str, list[Notification]]:
+    """An aggregator "edge" below an aggregator "root": the lower one with a session of a leaf "env", and what the upper one tells."""
+    loop = asyncio.get_running_loop()
+    root, edge = Aggregator("root", "r", clock=loop.time), Aggregator("edge", "e", clock=loop.time)
+    link = (await root.register(request("edge", is_aggregator=True), Board(tool("env", "a")))).session_id
+    leaf = (await edge.register(request("env", heartbeat_interval_ms=1000), Board(tool("a")))).session_id
+    edge.notifier.subscribe(lambda each: root.emit(link, each) if each != LIST_CHANGED else None)
+    heard: list[Notification] = []
+    root.notifier.subscribe(lambda each: heard.append(each) if each != LIST_CHANGED else None)
+    return edge, leaf, heard
+
+
+@pytest.mark.req("AX-12-1", "AX-12-3")
+@in_virtual_time
+async def test_through_two_levels_each_adds_its_own_and_changes_nothing_else_even_of_what_had_to_wait() -> None:
+    edge, leaf, heard = await tree()
+    ids = [str(uuid.UUID(int=n)) for n in range(251)]
+    sent = [{"n": n, "x-mcpax-event-id": ids[n], "x-mcpax-causal-parent": ids[n - 1] if n else None} for n in range(250)]
+    for params in sent:
+        edge.emit(leaf, Notification("notifications/mcpax/event", params))
+        await asyncio.sleep(0.003)
+    await asyncio.sleep(3)
+    assert [each.method for each in heard] == ["notifications/mcpax/event"] * 250
+    assert [each.params for each in heard] == [{**params, "x-mcpax-source": "root.edge.env"} for params in sent]
+
+
+@pytest.mark.req("AX-12-2")
+@in_virtual_time
+async def test_a_storm_is_limited_buffered_dropped_counted_and_told() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time, own_tools=True)
+    await aggregator.start()
+    storm, calm = [(await aggregator.register(request(s, n), Board(tool("a")))).session_id for n, s in enumerate(("env", "lab"))]
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(heard.append)
+
+    def numbers(source: str) -> list[int]:
+        return [each.params["n"] for each in heard if each.method == "event" and each.params["x-mcpax-source"] == source]
+
+    async def dropped() -> Json:
+        told: Json = (await aggregator.call_tool("edge.mcpax.notifications_dropped", {}))["structuredContent"]
+        return told
+
+    for n in range(2500):
+        aggregator.emit(storm, Notification("event", {"n": n}))
+    aggregator.emit(calm, Notification("event", {"n": 0}))
+    assert numbers("edge.env") == list(range(100))
+    assert numbers("edge.lab") == [0]
+    assert await dropped() == {"total": 1400, "by_subserver": [{"source": "edge.env", "dropped": 1400, "buffered": 1000}]}
+    await asyncio.sleep(5)
+    assert 595 <= len(numbers("edge.env")) <= 600
+    await asyncio.sleep(6)
+    assert numbers("edge.env") == [*range(100), *range(1500, 2500)]
+    overflows = [each.params for each in heard if each.method == "notifications/mcpax/notification_overflow"]
+    assert overflows == [
+        {"x-mcpax-source": "edge.env", "dropped": 1, "dropped_total": 1},
+        {"x-mcpax-source": "edge.env", "dropped": 1399, "dropped_total": 1400},
+    ]
+    assert await dropped() == {"total": 1400, "by_subserver": [{"source": "edge.env", "dropped": 1400, "buffered": 0}]}
+
+
+@pytest.mark.req("AX-13.1-1")
+@in_virtual_time
+async def test_a_lost_subserver_is_told_through_all_levels_and_back_with_a_fresh_list() -> None:
+    edge, leaf, heard = await tree()
+    watch = asyncio.create_task(edge.run())
+    await asyncio.sleep(2.5)
+    edge.heartbeat(leaf)
+    await asyncio.sleep(2.9)
+    assert heard == []
+    await asyncio.sleep(1.2)
+    assert [(each.method, each.params["x-mcpax-source"], each.params["reason"]) for each in heard] == [
+        ("notifications/mcpax/subserver_lost", "root.edge.env", "heartbeat_timeout")
+    ]
+    fresh = (await edge.register(request("env"), Board(tool("b")))).session_id
+    assert heard[1:] == [Notification("notifications/mcpax/subserver_back", {"x-mcpax-source": "root.edge.env"})]
+    assert [each["name"] for each in (await edge.list_tools(DOTTED)).tools] == ["edge.env.b"]
+    edge.degrade(fresh, "unplugged")
+    assert [each.params.get("reason") for each in heard[2:]] == ["unplugged"]
+    assert not {leaf, fresh, UUIDS[0]} & {value for each in heard for value in each.params.values()}
+    watch.cancel()
+    await edge.close(0)
+    assert len(heard) == 3
+
+
+@in_virtual_time
+async def test_a_subserver_that_flaps_is_held_to_the_limits_and_its_last_word_arrives() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time)
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(lambda each: heard.append(each) if each != LIST_CHANGED else None)
+    for _ in range(1000):
+        session_id = (await aggregator.register(request("env"), Board(tool("a")))).session_id
+        aggregator.degrade(session_id, "unplugged")
+        await asyncio.sleep(0.001)
+    assert len(heard) <= 100 + 100 * 1.1
+    await asyncio.sleep(30)
+    assert heard[-1].method == "notifications/mcpax/subserver_lost"
+
+
+@in_virtual_time
+async def test_loss_is_told_even_of_one_that_floods_and_is_removed_at_once() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time, grace_s=0)
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(heard.append)
+    session_id = (await aggregator.register(request("env"), Board(tool("a")))).session_id
+    for _ in range(2000):
+        aggregator.emit(session_id, Notification("event"))
+    aggregator.degrade(session_id, "unplugged")
+    aggregator.registry.sweep()
+    assert not list(aggregator.registry)
+    await asyncio.sleep(3)
+    assert [each.params["reason"] for each in heard if each.method == "notifications/mcpax/subserver_lost"] == ["unplugged"]
+
+
+async def test_one_that_is_back_after_its_flow_was_forgotten_is_told_too(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flows_module, "LEFT_REMEMBERED", 1)
+    for number, segment in enumerate(("env", "lab")):
+        rig.aggregator.degrade(await rig.add(segment, Board(tool("a")), number), "unplugged")
+    rig.clock.at += 300
+    rig.aggregator.registry.sweep()
+    rig.heard.clear()
+    await rig.add("env", Board(tool("a")))
+    assert rig.heard[0] == Notification("notifications/mcpax/subserver_back", {"x-mcpax-source": "edge.env"})
 
 
 # --- calls
@@ -309,6 +437,20 @@ async def test_a_subserver_that_never_closes_does_not_keep_the_gateway(monkeypat
     forever = asyncio.Event()
     board.close = forever.wait  # type: ignore[method-assign,assignment]
     await asyncio.wait_for(rig.aggregator.close(0), 5)
+
+
+@in_virtual_time
+async def test_after_the_end_nothing_more_is_told() -> None:
+    aggregator = Aggregator("edge", "e", clock=asyncio.get_running_loop().time)
+    session_id = (await aggregator.register(request("env"), Board(tool("a")))).session_id
+    heard: list[Notification] = []
+    aggregator.notifier.subscribe(heard.append)
+    for _ in range(1200):
+        aggregator.emit(session_id, Notification("event"))
+    await aggregator.close(0)
+    told = len(heard)
+    await asyncio.sleep(60)
+    assert len(heard) == told
 
 
 async def test_nobody_registers_while_draining() -> None:

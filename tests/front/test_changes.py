@@ -137,7 +137,7 @@ async def test_a_client_that_does_not_read_is_kept_a_bounded_amount_and_holds_up
         big = Notification(EVENT.method, {"text": "x" * 65536})
         for _ in range(40):  # more than the sockets' buffers take
             for _ in range(OUTBOX_NOTIFICATIONS):
-                gateway.aggregator.emit(gateway.session_id, big)
+                gateway.aggregator.notifier.publish(big)  # not by way of a subserver, which would be held to its limits
             gateway.aggregator.notifier.publish(LIST_CHANGED)
         async with Client(f"{base_url}/mcp", mode="legacy", read_timeout_seconds=PATIENCE_S) as other:
             assert (await other.call_tool("edge__bench__echo", {"text": "x"})).content

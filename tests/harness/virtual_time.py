@@ -6,10 +6,12 @@ Hours pass in milliseconds, and the same program always sees the same times. For
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -40,3 +42,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def finish(self, work: Coroutine[Any, Any, T]) -> T:
         return self.run_until_complete(work)
+
+
+def in_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Decorates a test that is a coroutine: it runs on such a loop, its sleeps cost nothing, and what fails in a callback fails it."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        failed: list[dict[str, Any]] = []
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.get_loop().set_exception_handler(lambda _, context: failed.append(context))
+            runner.run(test(*args, **kwargs))
+        assert not failed
+
+    return run

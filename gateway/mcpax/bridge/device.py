@@ -7,7 +7,6 @@ Lives from the opening of a port to its loss; finding and opening ports is the s
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -31,8 +30,6 @@ from mcpax.errors import ErrorKind, Fault
 ANNOUNCE_AGAIN_S = 0.5
 """How long to wait for an announcement before asking again: the first may have been lost."""
 PROGRESS_EVERY_S = 1.0
-EVENTS_PER_S = 100
-"""More than this is a flood: the rest is dropped and counted (draft §12)."""
 MISFIT = "the firmware does not fit the device map"
 """How the problem of such a board begins; what differs follows."""
 GATEWAY_STOPPED = "gateway_stopped"
@@ -112,8 +109,6 @@ class Device:
         self._registering: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._announce_timer: asyncio.TimerHandle | None = None
-        self._event_allowance = float(EVENTS_PER_S)
-        self._event_allowance_at = time.monotonic()
         self.problem = "waiting for the board to answer"
         """Why it is not online, in plain words; empty when it is."""
 
@@ -192,8 +187,9 @@ class Device:
         self._judge()
 
     def event(self, event: Event) -> None:
+        """Passed on as fast as it comes: the port bounds what a board can say, the aggregator what those above must hear of it."""
         known = self._toolset.event(event.id)
-        if known is None or not self._may_emit():
+        if known is None:
             self._counters.events_dropped += 1
             return
         described, codec = known
@@ -309,15 +305,6 @@ class Device:
             return
         self.problem = ""
         self._log.info("online", profile=str(self._binding.map.profile), boot_id=self.boot_id, map_hash=f"{self._binding.map.hash:08x}")
-
-    def _may_emit(self) -> bool:
-        now = time.monotonic()
-        self._event_allowance = min(EVENTS_PER_S, self._event_allowance + (now - self._event_allowance_at) * EVENTS_PER_S)
-        self._event_allowance_at = now
-        if self._event_allowance < 1:
-            return False
-        self._event_allowance -= 1
-        return True
 
 
 async def _report_progress(progress: Progress) -> None:

@@ -127,7 +127,9 @@ async def _running(options: _Options) -> AsyncIterator[tuple[Gateway, Served]]:
         private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpax-demo-")))
         ports = private / "by-id"
         ports.mkdir()
-        config = Config(port=options.port, state_dir=options.state_dir or private / "state", by_id_dirs=(ports,), bindings=bindings)
+        config = Config(
+            port=options.port, own_tools=False, state_dir=options.state_dir or private / "state", by_id_dirs=(ports,), bindings=bindings
+        )
         gateway = Gateway(config)
         running = [asyncio.create_task(keep_running(board, ports, options.baud, _say)) for board in boards]
         stack.push_async_callback(_end, running)

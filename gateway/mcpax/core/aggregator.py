@@ -15,11 +15,15 @@ from typing import Any
 import structlog
 
 from mcpax.core.catalog import Catalog, Page, Route
+from mcpax.core.flow import DEFAULT_LIMITS, FlowLimits
+from mcpax.core.flows import Flows
 from mcpax.core.notify import Notifier
+from mcpax.core.own_tools import OwnTools, check_not_own, own_request
 from mcpax.core.ownership import Hold, Ownership
+from mcpax.core.presence import Presence
 from mcpax.core.principal import LOCAL, Principal
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
-from mcpax.core.registry import GRACE_S, Registry, Session, Vouch
+from mcpax.core.registry import GRACE_S, Listeners, Registry, Session, Vouch
 from mcpax.core.router import Router
 from mcpax.core.subserver import Json, Notification, Progress, Subserver
 from mcpax.errors import ErrorKind, Fault, Outcome
@@ -48,6 +52,8 @@ class Aggregator:
         list_ttl_s: float = LIST_TTL_S,
         ownership: Ownership | None = None,
         vouch: Vouch | None = None,
+        flow_limits: FlowLimits = DEFAULT_LIMITS,
+        own_tools: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`clock` is the event loop's, because deadlines are told to subservers in its time."""
@@ -55,12 +61,14 @@ class Aggregator:
         self.id = aggregator_id
         self.notifier = Notifier()
         self.catalog = Catalog(segment, self.notifier.list_changed)
+        self.flows = Flows(segment, self.notifier.publish, clock, flow_limits)
+        presence = Presence(self.flows.emit_about, _now)
         self._ownership = ownership
         self.registry = Registry(
             segment,
-            self.catalog,
+            Listeners(self.catalog, self.flows, presence),  # presence last: it speaks through the flows
             clock=clock,
-            now=lambda: datetime.now(UTC),
+            now=_now,
             budget=budget,
             grace_s=grace_s,
             own_id=aggregator_id,
@@ -68,6 +76,7 @@ class Aggregator:
             vouch=vouch,
             released=self._release,
         )
+        self._own_tools = OwnTools(self.flows) if own_tools else None
         self._router = Router(segment, self.catalog, clock)
         self._clock = clock
         self._list_ttl_s = list_ttl_s
@@ -79,8 +88,14 @@ class Aggregator:
         self._idle = asyncio.Event()
         self._idle.set()
 
+    async def start(self) -> None:
+        """Take the aggregator's own tools in, if they are wanted; once, before anybody is served."""
+        if self._own_tools is not None:
+            await self.registry.register(own_request(), self._own_tools)
+
     async def register(self, request: RegistrationRequest, subserver: Subserver, principal: Principal = LOCAL) -> RegistrationResponse:
         self._check_open()
+        check_not_own(request)
         return await self.registry.register(request, subserver, principal)
 
     def heartbeat(self, session_id: str) -> None:
@@ -145,11 +160,10 @@ class Aggregator:
             task.add_done_callback(self._releasing.discard)
 
     def emit(self, session_id: str, notification: Notification) -> None:
-        """Pass a subserver's notification upstream, named after where it came from."""
+        """Pass a subserver's notification upstream, named after where it came from, as soon as its limits allow."""
         session = self.registry.get(session_id)
         if session is not None:
-            source = f"{self.segment}.{session.segment}"
-            self.notifier.publish(Notification(notification.method, {**notification.params, "x-mcpax-source": source}))
+            self.flows.emit(session, notification)
 
     async def relist(self, session_id: str) -> None:
         """A subserver says that its tools have changed."""
@@ -189,6 +203,7 @@ class Aggregator:
         sessions = list(self.registry)
         for session in sessions:
             self.registry.deregister(session.id)
+        self.flows.close()
         self.notifier.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
@@ -197,3 +212,7 @@ class Aggregator:
     def _check_open(self) -> None:
         if self._draining:
             raise Fault(ErrorKind.SERVER_DRAINING, "The gateway is shutting down.", outcome=Outcome.NOT_EXECUTED, retry_after_ms=5000)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -50,6 +50,8 @@ class Session:
     degraded_since: datetime | None = None
     degraded_reason: str = ""
     calls: int = field(default=0)
+    left: bool = False
+    """It was deregistered: it is gone because somebody said so, and not lost."""
     principal: Principal = LOCAL
     subtree_ids: frozenset[str] = frozenset()
     hold: Hold | None = None
@@ -78,6 +80,25 @@ class RegistryListener:
     def changed(self, session: Session) -> None: ...
 
     def removed(self, session: Session) -> None: ...
+
+
+class Listeners(RegistryListener):
+    """Several as one, told in the order given."""
+
+    def __init__(self, *listeners: RegistryListener) -> None:
+        self._listeners = listeners
+
+    def added(self, session: Session) -> None:
+        for listener in self._listeners:
+            listener.added(session)
+
+    def changed(self, session: Session) -> None:
+        for listener in self._listeners:
+            listener.changed(session)
+
+    def removed(self, session: Session) -> None:
+        for listener in self._listeners:
+            listener.removed(session)
 
 
 class Registry:
@@ -255,7 +276,9 @@ class Registry:
             log.info("slowed", segment=session.segment, session=session_id, latency_class=str(floor))
 
     def deregister(self, session_id: str) -> None:
-        self._drop(self._known(session_id))
+        session = self._known(session_id)
+        session.left = True
+        self._drop(session)
         log.info("deregistered", session=session_id)
 
     async def relist(self, session_id: str) -> None:

@@ -17,6 +17,7 @@ from msgspec import Raw
 
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.notify import LIST_CHANGED
+from mcpax.core.own_tools import OWN_SEGMENT
 from mcpax.core.registration import MISSED_HEARTBEATS, SUBTREE_IDS, RegistrationRequest
 from mcpax.core.subserver import Json, Notification, Progress
 from mcpax.errors import ErrorKind, Fault
@@ -57,8 +58,8 @@ class Introduction:
     prove: Callable[[str, str], str] | None = None
     """Make a proof of authority for the aggregator of that id, about the subserver of that id."""
     parent_id: str | None = None
-    """The only parent to register with; None: whoever has the address and the certificate. Without it a dishonest parent could have us sign a
-    proof for another aggregator, and show it there."""
+    """The only parent to register with; None: whoever has the address and the certificate. Without it a dishonest parent could have us
+    sign a proof for another aggregator, and show it there."""
     each_on_its_own: bool = False
     """Register every subserver by itself, as if it were the parent's own (draft B.3), instead of the subtree."""
 
@@ -181,7 +182,8 @@ class ChildEnd:
 
     async def _follow_subservers(self) -> None:
         """Have registered exactly those that are here."""
-        here = {session.request.subserver_id: session for session in self._aggregator.registry}
+        # The aggregator's own tools are about itself, and it is not there when its subservers stand alone.
+        here = {each.request.subserver_id: each for each in self._aggregator.registry if each.segment != OWN_SEGMENT}
         for subserver_id in self._registrations.keys() - here.keys():
             gone = self._registrations.pop(subserver_id)
             await self._up.request("mcpax/deregister", {"session_id": gone.session_id})

@@ -27,6 +27,7 @@ from mcpax.front.connections import BoundedProtocol, BoundedSocket
 from mcpax.front.guard import Access, Guard
 from mcpax.front.lean import LeanCalls
 from mcpax.front.mcp_server import build_server
+from mcpax.front.metrics import Metrics
 from mcpax.name_codec import NameStyle
 
 log = structlog.get_logger("mcpax.http")
@@ -62,7 +63,8 @@ def build_app(
     access = access or Access()
     managers = {path: _manager(aggregator, style, access) for path, style in MCP_PATHS.items()}
 
-    admin = Admin(aggregator, operations or NoDevices())
+    operations = operations or NoDevices()
+    admin = Admin(aggregator, operations)
 
     def endpoint(app: ASGIApp) -> ASGIApp:
         return LeanCalls(app, aggregator, access.max_body_bytes) if lean else app
@@ -83,6 +85,7 @@ def build_app(
         routes=[
             *(Route(path, endpoint(StreamableHTTPASGIApp(manager))) for path, manager in managers.items()),
             *admin.routes(),
+            Metrics(aggregator, operations).route(),
             Route("/healthz", _healthz),
             Route("/readyz", readyz),
             *more,
@@ -108,7 +111,7 @@ async def _healthz(_: Request) -> Response:
 
 
 async def _not_found(request: Request, _: Exception) -> Response:
-    hint = f"MCP is at {', '.join(MCP_PATHS)}; health at /healthz and /readyz; operators at /admin/."
+    hint = f"MCP is at {', '.join(MCP_PATHS)}; health at /healthz and /readyz; operators at /admin/ and /metrics."
     return JSONResponse({"error": "not_found", "message": f"Nothing at {request.url.path[:100]!r}.", "hint": hint}, 404)
 
 

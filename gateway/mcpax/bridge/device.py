@@ -7,13 +7,13 @@ Lives from the opening of a port to its loss; finding and opening ports is the s
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
+from mcpax.allowance import Allowance
 from mcpax.bridge.complaints import Complaints
 from mcpax.bridge.counters import DeviceCounters
 from mcpax.bridge.maps.diff import explain_difference, explain_hash
@@ -31,8 +31,9 @@ from mcpax.errors import ErrorKind, Fault
 ANNOUNCE_AGAIN_S = 0.5
 """How long to wait for an announcement before asking again: the first may have been lost."""
 PROGRESS_EVERY_S = 1.0
-EVENTS_PER_S = 100
-"""More than this is a flood: the rest is dropped and counted (draft §12)."""
+EVENTS_READ_PER_S = 1000
+"""More than these are not even read, to save the event loop's time for the other boards. Far above what the aggregator lets pass: which
+events are told, and that some are not, is its business."""
 MISFIT = "the firmware does not fit the device map"
 """How the problem of such a board begins; what differs follows."""
 GATEWAY_STOPPED = "gateway_stopped"
@@ -112,8 +113,7 @@ class Device:
         self._registering: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._announce_timer: asyncio.TimerHandle | None = None
-        self._event_allowance = float(EVENTS_PER_S)
-        self._event_allowance_at = time.monotonic()
+        self._reading = Allowance(EVENTS_READ_PER_S, EVENTS_READ_PER_S, asyncio.get_running_loop().time())
         self.problem = "waiting for the board to answer"
         """Why it is not online, in plain words; empty when it is."""
 
@@ -193,7 +193,7 @@ class Device:
 
     def event(self, event: Event) -> None:
         known = self._toolset.event(event.id)
-        if known is None or not self._may_emit():
+        if known is None or not self._reading.spend(asyncio.get_running_loop().time()):
             self._counters.events_dropped += 1
             return
         described, codec = known
@@ -309,15 +309,6 @@ class Device:
             return
         self.problem = ""
         self._log.info("online", profile=str(self._binding.map.profile), boot_id=self.boot_id, map_hash=f"{self._binding.map.hash:08x}")
-
-    def _may_emit(self) -> bool:
-        now = time.monotonic()
-        self._event_allowance = min(EVENTS_PER_S, self._event_allowance + (now - self._event_allowance_at) * EVENTS_PER_S)
-        self._event_allowance_at = now
-        if self._event_allowance < 1:
-            return False
-        self._event_allowance -= 1
-        return True
 
 
 async def _report_progress(progress: Progress) -> None:

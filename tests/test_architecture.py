@@ -17,6 +17,7 @@ PURE = (
     "mcpax.capability",
     "mcpax.dns_names",
     "mcpax.errors",
+    "mcpax.allowance",
     "mcpax.config",
     "mcpax.core.ownership",
     "mcpax.core.principal",
@@ -73,7 +74,7 @@ def imports(path: Path) -> Iterator[str]:
         pytest.param(PURE, IO, id="pure modules do no I/O"),
         pytest.param(("mcpax.bridge.wire",), ("mcpax.core",), id="the wire format knows nothing above"),
         pytest.param(
-            ("mcpax.names", "mcpax.name_codec", "mcpax.capability", "mcpax.errors"),
+            ("mcpax.names", "mcpax.name_codec", "mcpax.capability", "mcpax.errors", "mcpax.allowance"),
             ("mcpax.core", "mcpax.bridge", "mcpax.front", "mcpax.store", "mcpax.config"),
             id="small modules stand alone",
         ),

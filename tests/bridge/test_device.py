@@ -10,7 +10,7 @@ import cbor2
 import pytest
 
 from mcpax.bridge.counters import DeviceCounters
-from mcpax.bridge.device import Binding, Device, Registered
+from mcpax.bridge.device import EVENTS_READ_PER_S, Binding, Device, Registered
 from mcpax.bridge.maps.load import load_map
 from mcpax.bridge.maps.model import DeviceMap, PortMatch
 from mcpax.bridge.toolset import Toolset
@@ -284,9 +284,17 @@ def test_events_that_break_the_map_are_kept_back(plug: MakePlugged, number: int,
 
 def test_many_events_at_once_all_go_up_in_order_for_the_aggregator_to_limit(plug: MakePlugged) -> None:
     plugged = plug("relay-board")
-    plugged.say(*(event(plugged, 1, n.to_bytes(2, "little")) for n in range(500)))
-    assert [emitted.params["data"]["presses"] for emitted in plugged.upstream.emitted] == list(range(500))
-    assert (plugged.counters.events, plugged.counters.events_dropped) == (500, 0)
+    plugged.say(*(event(plugged, 1, n.to_bytes(2, "little")) for n in range(900)))
+    assert [emitted.params["data"]["presses"] for emitted in plugged.upstream.emitted] == list(range(900))
+    assert (plugged.counters.events, plugged.counters.events_dropped) == (900, 0)
+
+
+@pytest.mark.parametrize(("payload", "counter"), [(b"\x01\x00", "events"), (b"", "refused_messages")], ids=["good", "bad"])
+def test_a_flood_of_events_is_not_even_read_and_counted(plug: MakePlugged, payload: bytes, counter: str) -> None:
+    plugged = plug("relay-board")
+    plugged.say(*[event(plugged, 1, payload)] * 5000)
+    assert EVENTS_READ_PER_S <= getattr(plugged.counters, counter) <= EVENTS_READ_PER_S * 1.1
+    assert getattr(plugged.counters, counter) + plugged.counters.events_dropped == 5000
 
 
 def test_a_slow_call_reports_progress(plug: MakePlugged) -> None:

@@ -27,7 +27,7 @@ class DeviceCounters:
     """Answers that did not keep to the map."""
     events: int = 0
     events_dropped: int = 0
-    """Events that the map does not know."""
+    """Not read: the map does not know them, or there were too many. What the aggregator drops, it counts itself."""
     connects: int = 0
     round_trips_s: deque[float] = field(default_factory=lambda: deque(maxlen=ROUND_TRIPS_KEPT))
 

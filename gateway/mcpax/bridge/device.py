@@ -13,6 +13,7 @@ from typing import Protocol
 
 import structlog
 
+from mcpax.allowance import Allowance
 from mcpax.bridge.complaints import Complaints
 from mcpax.bridge.counters import DeviceCounters
 from mcpax.bridge.maps.diff import explain_difference, explain_hash
@@ -30,6 +31,9 @@ from mcpax.errors import ErrorKind, Fault
 ANNOUNCE_AGAIN_S = 0.5
 """How long to wait for an announcement before asking again: the first may have been lost."""
 PROGRESS_EVERY_S = 1.0
+EVENTS_READ_PER_S = 1000
+"""More than these are not even read, to save the event loop's time for the other boards. Far above what the aggregator lets pass: which
+events are told, and that some are not, is its business."""
 MISFIT = "the firmware does not fit the device map"
 """How the problem of such a board begins; what differs follows."""
 GATEWAY_STOPPED = "gateway_stopped"
@@ -109,6 +113,7 @@ class Device:
         self._registering: asyncio.Task[None] | None = None
         self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._announce_timer: asyncio.TimerHandle | None = None
+        self._reading = Allowance(EVENTS_READ_PER_S, EVENTS_READ_PER_S, asyncio.get_running_loop().time())
         self.problem = "waiting for the board to answer"
         """Why it is not online, in plain words; empty when it is."""
 
@@ -187,9 +192,8 @@ class Device:
         self._judge()
 
     def event(self, event: Event) -> None:
-        """Passed on as fast as it comes: the port bounds what a board can say, the aggregator what those above must hear of it."""
         known = self._toolset.event(event.id)
-        if known is None:
+        if known is None or not self._reading.spend(asyncio.get_running_loop().time()):
             self._counters.events_dropped += 1
             return
         described, codec = known

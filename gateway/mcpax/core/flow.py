@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from mcpax.allowance import Allowance
 from mcpax.core.source import SOURCE
 from mcpax.core.subserver import Notification
 
@@ -54,8 +55,7 @@ class Flow:
         self._limits = limits
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
-        self._tokens = float(limits.burst)
-        self._filled_at = now
+        self._allowance = Allowance(limits.per_s, limits.burst, now)
         self._told = 0
         self._told_at: float | None = None
 
@@ -80,16 +80,12 @@ class Flow:
     def take(self, now: float) -> list[Notification]:
         """What goes up now, in order; and the word that some were dropped, when it is due."""
         limits = self._limits
-        self._tokens = min(float(limits.burst), self._tokens + max(0.0, now - self._filled_at) * limits.per_s)
-        self._filled_at = now
         passing = []
-        while self._waiting and self._tokens >= 1:
+        while self._waiting and self._allowance.spend(now):
             try:
                 passing.append(_decode(self._pop()))
             except RecursionError:  # nested so deep that it could just be written
                 self.dropped += 1
-            else:
-                self._tokens -= 1
         while len(self._waiting) > limits.depth or self._waiting_bytes > limits.buffer_bytes:
             self._pop()
             self.dropped += 1
@@ -99,7 +95,7 @@ class Flow:
 
     def wait_s(self, now: float) -> float | None:
         """Right after any of these: how long until `take` has more to give. None: nothing waits."""
-        waits = [(1 - self._tokens) / self._limits.per_s] if self._waiting else []
+        waits = [self._allowance.wait_s()] if self._waiting else []
         if self.dropped > self._told and self._told_at is not None:
             waits.append(self._told_at + TELL_EVERY_S - now)
         return max(MIN_WAIT_S, min(waits)) if waits else None

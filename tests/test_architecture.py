@@ -31,6 +31,7 @@ PURE = (
     "mcpax.store.sqlite",
     "mcpax.store.etcd_wire",
     "mcpax.store.etcd_access",
+    "mcpax.store.etcd_claims",
 )
 CORE_BUT_OWNERSHIP = tuple(module for module in MODULES if module.startswith("mcpax.core.") and module != "mcpax.core.ownership")
 """The core says what ownership is; a store that several share provides it."""

@@ -1,7 +1,7 @@
 """A TCP proxy on loopback that can fall silent, with connections open, or cut them: how networks fail.
 
 async with StallingProxy("http://127.0.0.1:2379") as proxy:
-    …  proxy.url, proxy.stall(), proxy.go_on(), proxy.cut()
+    …  proxy.url, proxy.stall(), proxy.lose_answers(), proxy.go_on(), proxy.cut()
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ CHUNK = 65536
 class StallingProxy:
     def __init__(self, target: str) -> None:
         self._target = urlsplit(target)
-        self._flowing = asyncio.Event()
-        self._flowing.set()
+        self._up = asyncio.Event()
+        self._down = asyncio.Event()
+        self.go_on()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self.accepted = 0
@@ -38,10 +39,16 @@ class StallingProxy:
 
     def stall(self) -> None:
         """From now on nothing passes, in either direction; connections are accepted and stay open."""
-        self._flowing.clear()
+        self._up.clear()
+        self._down.clear()
+
+    def lose_answers(self) -> None:
+        """Requests arrive, answers do not."""
+        self._down.clear()
 
     def go_on(self) -> None:
-        self._flowing.set()
+        self._up.set()
+        self._down.set()
 
     def cut(self) -> None:
         """Close all connections; new ones are served."""
@@ -59,17 +66,17 @@ class StallingProxy:
             self._writers |= {writer, there}
             try:
                 async with asyncio.TaskGroup() as both:
-                    both.create_task(self._pass_on(reader, there))
-                    both.create_task(self._pass_on(there_reader, writer))
+                    both.create_task(self._pass_on(reader, there, self._up))
+                    both.create_task(self._pass_on(there_reader, writer, self._down))
             finally:
                 self._writers -= {writer, there}
                 there.close()
         writer.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, may_pass: asyncio.Event) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(CHUNK):
-                await self._flowing.wait()
+                await may_pass.wait()
                 writer.write(data)
                 await writer.drain()
         writer.close()

@@ -89,7 +89,7 @@ def test_slow_renewals_count_from_their_question(loop: VirtualTimeLoop, etcd: Et
     assert len(etcd.renewals) == 1
     etcd.fails = EtcdUnavailable("gone")
     assert end_of(loop, lease) == pytest.approx(etcd.expires - margin_s(TTL_S), abs=0.02)
-    assert loop.finish(kept) == "not renewed in time: gone"
+    assert loop.run_until_complete(kept) == "not renewed in time: gone"
 
 
 def test_trouble_that_ends_in_time_is_no_loss_and_is_tried_often(loop: VirtualTimeLoop, etcd: Etcd) -> None:
@@ -129,7 +129,7 @@ def test_whoever_learns_first_that_it_is_gone_ends_it_at_once(loop: VirtualTimeL
     loop.advance(1)
     lease.end()
     assert not lease.is_valid
-    assert loop.finish(kept) == "etcd no longer knows it"
+    assert loop.run_until_complete(kept) == "etcd no longer knows it"
     assert loop.time() == pytest.approx(1001)
     assert not etcd.renewals
 

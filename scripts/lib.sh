@@ -37,12 +37,13 @@ declare -A PACKAGE_REASON=(
   [sdcc-ucsim]="the reference that the emulated 8051 is held against"
   [cppcheck]="checks the C code"
   [clang-tidy-19]="checks the C code"
+  [etcd-server]="the store that aggregators of one tree share; the tests start their own"
 )
 
 RUN_PACKAGES=(gcc libc6-dev make)
 PIO_PACKAGES=("${RUN_PACKAGES[@]}" gcc-avr avr-libc avrdude gcc-arm-none-eabi libnewlib-arm-none-eabi clang-19 lld-19 llvm-19 msp430mcu)
 HIL_PACKAGES=("${PIO_PACKAGES[@]}" sdcc libsimavr-dev libelf-dev qemu-system-arm)
-TEST_PACKAGES=("${HIL_PACKAGES[@]}" mspdebug sdcc-ucsim cppcheck clang-tidy-19 clang shellcheck)
+TEST_PACKAGES=("${HIL_PACKAGES[@]}" mspdebug sdcc-ucsim cppcheck clang-tidy-19 clang shellcheck etcd-server)
 
 say() { printf 'mcpax: %s\n' "$*" >&2; }
 
@@ -68,6 +69,7 @@ has_package() {
   local package=$1
   case $package in
     gcc | make | clang | shellcheck) command -v "$package" >/dev/null && return ;; # wherever it came from
+    etcd-server) command -v etcd >/dev/null && return ;;
     libclang-rt-*) has_fuzzer_runtime && return ;;
   esac
   [[ $(dpkg-query --show --showformat='${Status}' "$package" 2>/dev/null) == "install ok installed" ]]

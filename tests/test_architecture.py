@@ -25,6 +25,7 @@ PURE = (
     "mcpax.link.messages",
     "mcpax.link.replay",
     "mcpax.link.tools",
+    "mcpax.core.admission",
     "mcpax.core.budget",
     "mcpax.core.registration",
     "mcpax.core.registry",

@@ -156,6 +156,8 @@ class _Reader(Reading):
         maps = self._maps(gateway["maps"])
         segment = self.segment(gateway["segment"], ("gateway", "segment"))
         bindings = self._bindings(tidy.get("device", []), maps)
+        if bindings and "cluster" in tidy:
+            self.report.add(("cluster",), "replicas of a cluster have no boards", "give the boards a gateway that registers here")
         used = {binding.map.name for binding in bindings}
         return Config(
             segment=segment,

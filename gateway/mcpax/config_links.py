@@ -83,13 +83,28 @@ LINKS = Table(
         Key("plain", Kind.FLAG, "Also from other machines without TLS. Tokens and calls can be read on the way.", default=False),
     ),
 )
+CLUSTER = Table(
+    "[cluster]",
+    "Several replicas of one aggregator, which agree through etcd on who serves which child. For aggregators without boards of their own.",
+    (
+        Key("name", Kind.TEXT, "The same for all replicas; makes them one aggregator.", required=True),
+        Key("etcd", Kind.TEXTS, "Addresses of etcd, like http://127.0.0.1:2379.", required=True),
+        Key("etcd_ca", Kind.TEXT, "File with the CA of etcd's certificate, PEM. Not stated: the system's."),
+        Key("prefix", Kind.TEXT, "Where in etcd to keep things.", default="/mcpax/"),
+        Key("url", Kind.TEXT, f"Where the other replicas reach this one, {_URL_HINT}.", required=True),
+        Key("token_file", Kind.TEXT, "File with the token that replicas show each other.", required=True),
+        Key("ca", Kind.TEXT, "File with the CA of the replicas' certificates, PEM. Not stated: the system's."),
+        Key("ttl_s", Kind.INTEGER, "How long a replica that has died keeps its children from the others.", low=2, high=3600, default=9),
+    ),
+)
 LINK_KEYS = (
+    Key("cluster", Kind.TABLE, CLUSTER.help, table=CLUSTER),
     Key("tls", Kind.TABLE, TLS.help, table=TLS),
     Key("upstream", Kind.TABLE, UPSTREAM.help, table=UPSTREAM),
     Key("links", Kind.TABLE, LINKS.help, table=LINKS),
     Key("child", Kind.TABLES, CHILD.help, high=1024, table=CHILD),
 )
-LINK_TABLES = (TLS, UPSTREAM, LINKS, CHILD)
+LINK_TABLES = (TLS, UPSTREAM, LINKS, CHILD, CLUSTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +141,23 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster:
+    name: str
+    etcd: tuple[str, ...]
+    url: str
+    token: str = field(repr=False)
+    prefix: str = "/mcpax/"
+    etcd_ca: Path | None = None
+    ca: Path | None = None
+    ttl_s: int = 9
+
+
+@dataclass(frozen=True, slots=True)
 class Links:
     tls: Tls | None = None
     upstream: Upstream | None = None
     children: tuple[Child, ...] = ()
+    cluster: Cluster | None = None
     anchors: Path | None = None
     accept_unproven: bool = False
     plain: bool = False
@@ -138,6 +166,8 @@ class Links:
 def read_links(reading: Reading, tidy: Mapping[str, Any], segment: str) -> Links:
     """`tidy`: the document; `segment`: the gateway's own."""
     links = tidy.get("links", {})
+    if "cluster" in tidy and "upstream" in tidy:
+        reading.report.add(("cluster",), "a cluster is the root of its tree, and has no upstream", "remove [upstream] or [cluster]")
     children = tuple(_child(reading, entry, index) for index, entry in enumerate(tidy.get("child", [])))
     for name, count in Counter(child.name for child in children).items():
         if count > 1:
@@ -146,6 +176,7 @@ def read_links(reading: Reading, tidy: Mapping[str, Any], segment: str) -> Links
         tls=_tls(reading, tidy["tls"]) if "tls" in tidy else None,
         upstream=_upstream(reading, tidy["upstream"], segment) if "upstream" in tidy else None,
         children=children,
+        cluster=_cluster(reading, tidy["cluster"]) if "cluster" in tidy else None,
         anchors=_file(reading, links, "anchors", ("links",)),
         accept_unproven=links.get("accept_unproven", False),
         plain=links.get("plain", False),
@@ -204,6 +235,31 @@ def _child(reading: Reading, entry: Mapping[str, Any], index: int) -> Child:
         scope=AuthScope(entry.get("scope", AuthScope.ADMIN)),
         url=entry.get("url"),
         ca=_file(reading, entry, "ca", where),
+    )
+
+
+def _cluster(reading: Reading, entry: Mapping[str, Any]) -> Cluster | None:
+    where: KeyPath = ("cluster",)
+    token = reading.token(entry.get("token_file"), (*where, "token_file"))
+    if "url" in entry:
+        _check_url(reading, entry["url"], (*where, "url"))
+    prefix = entry.get("prefix", "/mcpax/")
+    if not prefix.startswith("/") or not prefix.endswith("/"):
+        reading.report.add((*where, "prefix"), f"{shown(prefix)} does not begin and end with '/'", "like /mcpax/")
+    for index, address in enumerate(entry.get("etcd", [])):
+        if urlsplit(address).scheme not in ("http", "https"):
+            reading.report.add((*where, "etcd", index), f"{shown(address)} is not an address of etcd", "like http://127.0.0.1:2379")
+    if token is None or "url" not in entry or "name" not in entry or not entry.get("etcd"):
+        return None  # reported
+    return Cluster(
+        name=entry["name"],
+        etcd=tuple(entry["etcd"]),
+        url=entry["url"],
+        token=token,
+        prefix=prefix,
+        etcd_ca=_file(reading, entry, "etcd_ca", where),
+        ca=_file(reading, entry, "ca", where),
+        ttl_s=entry.get("ttl_s", 9),
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 import structlog
 
 from mcpax.bridge.bridge import Bridge
+from mcpax.clustering import Clustering
 from mcpax.config import MAP_UNUSED, MAP_UNUSED_HINT, Config
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.ownership import Alone
@@ -34,22 +35,33 @@ class Gateway:
     def __init__(self, config: Config) -> None:
         self.config = config
         self._store = Store(config.state_dir / "mcpax.db")
+        cluster = config.links.cluster
+        self._clustering = None if cluster is None else Clustering(cluster, plain=config.links.plain)
+        own_id = self._store.aggregator_id() if self._clustering is None else self._clustering.aggregator_id
         self.aggregator = Aggregator(
             config.segment,
-            self._store.aggregator_id(),
+            own_id,
             budget=config.budget,
             grace_s=config.grace_s,
             list_ttl_s=config.list_ttl_s,
             own_tools=config.own_tools,
-            ownership=Alone(self._store),
-            vouch=voucher(config.links, self._store.aggregator_id()),
+            ownership=Alone(self._store) if self._clustering is None else self._clustering.ownership,
+            vouch=voucher(config.links, own_id),
         )
-        self.linking = Linking(config.links, self.aggregator, self._store.aggregator_id())
+        self.linking = Linking(config.links, self.aggregator, own_id)
         self.bridge = Bridge(config.bindings, self.aggregator, self._store.subserver_id, by_id_dirs=config.by_id_dirs)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Boards are looked for and served; leaving drains calls, then closes boards, then the store."""
+        async with contextlib.AsyncExitStack() as stack:
+            if self._clustering is not None:
+                await stack.enter_async_context(self._clustering.running(self.aggregator))
+            await stack.enter_async_context(self._served())
+            yield
+
+    @contextlib.asynccontextmanager
+    async def _served(self) -> AsyncIterator[None]:
         await self.aggregator.start()
         tasks = [asyncio.create_task(self.aggregator.run()), asyncio.create_task(self.bridge.run()), *self.linking.tasks()]
         log.info("started", segment=self.config.segment, aggregator_id=self.aggregator.id, devices=len(self.config.bindings))
@@ -76,7 +88,8 @@ class Gateway:
         config = self.config
         access = Access(config.token, frozenset(config.allowed_hosts), frozenset(config.allowed_origins), own_doors=DOORS)
         operations = _Operations(self.bridge, self.linking)
-        app = build_app(self.aggregator, access=access, operations=operations, ready=self._ready, more=self.linking.routes())
+        doors = [*self.linking.routes(), *([] if self._clustering is None else [self._clustering.route(self.aggregator)])]
+        app = build_app(self.aggregator, access=access, operations=operations, ready=self._ready, more=doors)
         await serve_http(app, listener, on_bound, server_tls(config.links))
 
     async def serve_stdio(self, style: NameStyle | None) -> None:

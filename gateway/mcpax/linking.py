@@ -29,7 +29,7 @@ from mcpax.link.anchors import read_anchors
 from mcpax.link.authority import AuthorityProof, sign_authority
 from mcpax.link.child import ChildEnd, Introduction, Parentage
 from mcpax.link.downlink import Downlink
-from mcpax.link.endpoint import CHILD_PATH, PARENT_PATH, Endpoint, Pass
+from mcpax.link.endpoint import CHILD_PATH, PARENT_PATH, REPLICA_PATH, Endpoint, Pass
 from mcpax.link.parent import ParentEnd
 from mcpax.link.redial import Target
 from mcpax.link.tls import ClientCertificates, client_context, read_peer, server_context
@@ -37,7 +37,7 @@ from mcpax.link.tree import tree
 from mcpax.link.uplink import Uplink
 from mcpax.link.wire import Wire
 
-DOORS = frozenset({CHILD_PATH, PARENT_PATH})
+DOORS = frozenset({CHILD_PATH, PARENT_PATH, REPLICA_PATH})
 
 
 class InsecureLink(ValueError):
@@ -94,11 +94,11 @@ class Linking:
         doors = []
         passes = [Pass(_principal(child), child.token, child.certificate) for child in self._links.children if not child.url]
         if passes:
-            doors.append(Endpoint(passes, self._serve_child, _peer_names, allow_plain=self._links.plain).route(CHILD_PATH))
+            doors.append(Endpoint(passes, self._serve_child, peer_names, allow_plain=self._links.plain).route(CHILD_PATH))
         upstream = self._links.upstream
         if upstream is not None and not upstream.urls:
             parent = Pass(Principal("upstream"), upstream.token)
-            doors.append(Endpoint([parent], self._serve_parent, _peer_names, allow_plain=self._links.plain).route(PARENT_PATH))
+            doors.append(Endpoint([parent], self._serve_parent, peer_names, allow_plain=self._links.plain).route(PARENT_PATH))
         return doors
 
     async def _serve_child(self, wire: Wire, principal: Principal) -> str:
@@ -157,21 +157,21 @@ def _principal(child: Child) -> Principal:
 
 def _targets(upstream: Upstream, *, plain: bool) -> list[Target]:
     return [
-        Target(_with_path(url, CHILD_PATH), upstream.token, _tls_for(url, upstream.ca, upstream.certificate, upstream.key, plain=plain))
+        Target(with_path(url, CHILD_PATH), upstream.token, tls_for(url, upstream.ca, upstream.certificate, upstream.key, plain=plain))
         for url in upstream.urls
     ]
 
 
 def _target(child: Child, *, plain: bool) -> Target:
     assert child.url is not None
-    return Target(_with_path(child.url, PARENT_PATH), child.token, _tls_for(child.url, child.ca, None, None, plain=plain))
+    return Target(with_path(child.url, PARENT_PATH), child.token, tls_for(child.url, child.ca, None, None, plain=plain))
 
 
-def _with_path(url: str, path: str) -> str:
+def with_path(url: str, path: str) -> str:
     return url if urlsplit(url).path not in ("", "/") else url.rstrip("/") + path
 
 
-def _tls_for(url: str, ca: Path | None, certificate: Path | None, key: Path | None, *, plain: bool) -> SSLContext | None:
+def tls_for(url: str, ca: Path | None, certificate: Path | None, key: Path | None, *, plain: bool) -> SSLContext | None:
     parts = urlsplit(url)
     if parts.scheme == "wss":
         return client_context(ca, certificate=certificate, key=key)
@@ -183,6 +183,6 @@ def _tls_for(url: str, ca: Path | None, certificate: Path | None, key: Path | No
     return None
 
 
-def _peer_names(socket: WebSocket) -> frozenset[str]:
+def peer_names(socket: WebSocket) -> frozenset[str]:
     certificate = socket.scope.get("state", {}).get(PEER_CERTIFICATE)
     return frozenset() if certificate is None else read_peer(certificate).names

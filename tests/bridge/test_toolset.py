@@ -10,8 +10,8 @@ from mcpax.bridge.toolset import CompiledTool, Toolset, arguments_to_raw, respon
 from mcpax.bridge.wire.dialect import dialect_for
 from mcpax.bridge.wire.messages import AnnouncedTool, Response, Status
 from mcpax.capability import Capability, TransportClass
+from mcpax.core.admission import check_tools
 from mcpax.core.registration import RegistrationRequest
-from mcpax.core.registry import check_tools
 from mcpax.errors import ErrorKind, Fault, Outcome
 
 RELAY = Field("relay", FieldType.U8, min=1, max=4)

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mcpax.core.admission import MAX_TOOLS_PER_SUBSERVER
 from mcpax.core.registration import Budget, RegistrationRequest
-from mcpax.core.registry import GRACE_S, MAX_TOOLS_PER_SUBSERVER, Registry, RegistryListener, Session
+from mcpax.core.registry import GRACE_S, Registry, RegistryListener, Session
 from mcpax.core.subserver import Tool
 from mcpax.errors import ErrorKind, Fault
 from tests.core.rig import Board, Clock, refused, request, tool

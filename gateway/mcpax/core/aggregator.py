@@ -21,7 +21,7 @@ from mcpax.core.notify import Notifier
 from mcpax.core.own_tools import OwnTools, check_not_own, own_request
 from mcpax.core.ownership import Hold, Ownership
 from mcpax.core.presence import Presence
-from mcpax.core.principal import LOCAL, Principal
+from mcpax.core.principal import LOCAL, OWN, Principal
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.registry import GRACE_S, Listeners, Registry, Session, Vouch
 from mcpax.core.router import Router
@@ -77,7 +77,7 @@ class Aggregator:
             released=self._release,
         )
         self._own_tools = OwnTools(self.flows) if own_tools else None
-        self._router = Router(segment, self.catalog, clock)
+        self._router = Router(segment, self.catalog, clock, self.registry.owns)
         self._clock = clock
         self._list_ttl_s = list_ttl_s
         self._listed_at = clock()
@@ -91,7 +91,7 @@ class Aggregator:
     async def start(self) -> None:
         """Take the aggregator's own tools in, if they are wanted; once, before anybody is served."""
         if self._own_tools is not None:
-            await self.registry.register(own_request(), self._own_tools)
+            await self.registry.register(own_request(), self._own_tools, OWN)
 
     async def register(self, request: RegistrationRequest, subserver: Subserver, principal: Principal = LOCAL) -> RegistrationResponse:
         self._check_open()

@@ -46,6 +46,10 @@ class Ownership(Protocol):
         """Give it back. Never raises: what cannot be released expires."""
         ...
 
+    def check(self, hold: Hold) -> bool:
+        """Whether it certainly is ours just now; cheap, as it is asked before every call."""
+        ...
+
 
 class Titles(Protocol):
     """Which authority a segment belongs to, kept durably."""
@@ -70,6 +74,9 @@ class Alone:
         return Hold(claim, self._fence)
 
     async def release(self, hold: Hold) -> None: ...
+
+    def check(self, hold: Hold) -> bool:  # noqa: ARG002
+        return True
 
 
 def check_title(claim: Claim, authority: str | None) -> None:

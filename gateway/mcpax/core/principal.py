@@ -19,7 +19,13 @@ class Principal:
     """Names that its certificate proves."""
     trusted: bool = False
     """True: part of this very process, so nothing needs proof."""
+    claims: bool = True
+    """Whether what it registers must be held in the store that replicas share. Not so for what another replica holds and shows us."""
 
 
 LOCAL = Principal("local", trusted=True)
-"""Boards on this machine's own ports, and the aggregator's own tools."""
+"""Boards on this machine's own ports."""
+OWN = Principal("own", trusted=True, claims=False)
+"""The aggregator's own tools, which every replica has for itself."""
+REPLICA = Principal("replica", claims=False)
+"""Another replica of this aggregator, for the subservers that it serves."""

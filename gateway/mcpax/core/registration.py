@@ -29,6 +29,7 @@ PROTOCOL_VERSION = "2026-05-01"
 SUBTREE_IDS = "x-mcpax-subtree-ids"
 AUTHORITY_PROOF = "x-mcpax-authority-proof"
 AUTH_SCOPE = "x-mcpax-auth-scope"
+FENCE = "x-mcpax-fence"
 MAX_SUBTREE_IDS = 4096
 MAX_PROOF_CHARS = 8192
 
@@ -63,6 +64,8 @@ class RegistrationRequest:
     """A signed JWT that speaks for `authority`."""
     auth_scope: AuthScope = AuthScope.ADMIN
     """The most that it wants to be asked for (draft §10.2)."""
+    fence: int = 0
+    """From another replica: that of its hold."""
 
     @classmethod
     def parse(cls, params: Mapping[str, Any]) -> RegistrationRequest:
@@ -96,6 +99,7 @@ class RegistrationRequest:
             subtree_ids=subtree,
             authority_proof=_proof(params.get(AUTHORITY_PROOF)),
             auth_scope=_scope(params.get(AUTH_SCOPE, AuthScope.ADMIN)),
+            fence=_fence(params.get(FENCE, 0)),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -116,6 +120,8 @@ class RegistrationRequest:
             sent[SUBTREE_IDS] = sorted(self.subtree_ids)
         if self.auth_scope is not AuthScope.ADMIN:
             sent[AUTH_SCOPE] = str(self.auth_scope)
+        if self.fence:
+            sent[FENCE] = self.fence
         return sent
 
     @property
@@ -170,6 +176,12 @@ def _scope(stated: Any) -> AuthScope:
         return AuthScope(stated)
     except ValueError:
         raise _invalid(AUTH_SCOPE, f"{stated!r:.60}", f"Use one of {', '.join(AuthScope)}.") from None
+
+
+def _fence(stated: Any) -> int:
+    if type(stated) is not int or stated < 0:
+        raise _invalid(FENCE, f"{stated!r:.60}", "It is a number that the shared store gave.")
+    return stated
 
 
 def _uuid(field: str, text: str) -> str:

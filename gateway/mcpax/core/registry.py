@@ -14,21 +14,18 @@ from datetime import datetime
 import structlog
 
 from mcpax.capability import AuthScope, LatencyClass
+from mcpax.core.admission import Bid, check_segment_of, check_subtree, check_takeover, check_tools
 from mcpax.core.budget import BudgetMeter
 from mcpax.core.ownership import Claim, Hold, Ownership
 from mcpax.core.principal import LOCAL, Principal
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.subserver import Subserver, Tool
 from mcpax.errors import ErrorKind, Fault
-from mcpax.names import InvalidName, qualified
 
 log = structlog.get_logger("mcpax.registry")
 
 GRACE_S = 300.0
 """How long degraded tools stay listed (draft §13.2)."""
-MAX_TOOLS_PER_SUBSERVER = 4096
-MAX_TOOLS_PER_AGGREGATOR = 65_536
-"""What one child aggregator may present of its whole subtree."""
 
 Vouch = Callable[[RegistrationRequest, Principal, bool], str | None]
 """Judge the authority that a request claims: (request, who, whether its tools change anything). Returns the one that is accepted, None for
@@ -55,6 +52,8 @@ class Session:
     principal: Principal = LOCAL
     subtree_ids: frozenset[str] = frozenset()
     hold: Hold | None = None
+    fence: int = 0
+    """Of its hold, here or at the replica that has it."""
     slowed_to: LatencyClass = LatencyClass.REALTIME
     """The quickest class that the way to it allows, as measured."""
 
@@ -138,13 +137,12 @@ class Registry:
 
     async def register(self, request: RegistrationRequest, subserver: Subserver, principal: Principal = LOCAL) -> RegistrationResponse:
         """Take a subserver in, with a fresh listing of its tools. The same subserver coming back takes its segment over."""
-        self._check_conflict(request, principal)
-        self._check_subtree(request.subtree_ids, request.subserver_id)
+        self._check_place(request, principal, None)
         tools = self._checked(await subserver.list_tools(), request)
         hold = await self._claim(request, principal, mutable=any(tool.capability.mutable for tool in tools))
+        fence = request.fence if hold is None else hold.fence
         try:
-            self._check_conflict(request, principal)  # again: another may have come while the tools were listed
-            self._check_subtree(request.subtree_ids, request.subserver_id)
+            self._check_place(request, principal, fence)
         except Fault:
             self._let_go(hold)
             raise
@@ -159,10 +157,10 @@ class Registry:
             principal=principal,
             subtree_ids=request.subtree_ids,
             hold=hold,
+            fence=fence,
         )
-        for previous in self:
-            if previous.request.subserver_id == request.subserver_id:
-                self._drop(previous)
+        for previous in self._displaced_by(request):
+            self._drop(previous)
         self._by_segment[session.segment] = session
         self._by_id[session.id] = session
         self._listener.added(session)
@@ -178,7 +176,7 @@ class Registry:
 
     async def _claim(self, request: RegistrationRequest, principal: Principal, *, mutable: bool) -> Hold | None:
         authority = self._vouch(request, principal, mutable) if self._vouch is not None else request.authority
-        if self._ownership is None:
+        if self._ownership is None or not principal.claims:
             return None
         return await self._ownership.claim(Claim(request.subserver_id, request.segment, authority), self._lost)
 
@@ -188,37 +186,34 @@ class Registry:
             if session.hold == hold:
                 self.degrade(session.id, "ownership_lost")
 
-    def _check_conflict(self, request: RegistrationRequest, principal: Principal) -> None:
-        """First come, first served, and a session belongs to whom it was opened by: knowing a subserver's id is not enough to take it over.
-        The answer must not name the holder."""
-        if principal.segment not in (None, request.segment):
-            raise Fault(
-                ErrorKind.NAMESPACE_CONFLICT,
-                f"namespace_conflict: segment {request.segment!r} is not {principal.name!r}'s to take.",
-                hint=f"It may register as {principal.segment!r}.",
-                details={"segment": request.segment},
-            )
-        same = [session for session in self if session.request.subserver_id == request.subserver_id]
-        if any(session.principal.name != principal.name for session in same):
-            raise Fault(ErrorKind.REGISTERED_ELSEWHERE, "This subserver is registered by somebody else.", retry_after_ms=5000)
-        holder = self._by_segment.get(request.segment)
-        if holder is None or holder.request.subserver_id == request.subserver_id:
-            return
-        raise Fault(
-            ErrorKind.NAMESPACE_CONFLICT,
-            f"namespace_conflict: segment {request.segment!r} is held by another subserver.",
-            hint="The first to register keeps a segment. Choose another one.",
-            details={"segment": request.segment},
-        )
+    def _check_place(self, request: RegistrationRequest, principal: Principal, fence: int | None) -> None:
+        """May it take this place? Asked before its tools are listed, and again after, when its fence is known: another may have come."""
+        check_segment_of(principal, request.segment)
+        check_subtree(request.subtree_ids, self._own_id, self._others(request.subserver_id))
+        for session in self._displaced_by(request):
+            check_takeover(Bid(session.request, session.principal, session.fence), Bid(request, principal, fence))
+
+    def _displaced_by(self, request: RegistrationRequest) -> list[Session]:
+        return [each for each in self if each.request.subserver_id == request.subserver_id or each.segment == request.segment]
+
+    def _others(self, subserver_id: str) -> frozenset[str]:
+        """Every aggregator below, but for those below that subserver."""
+        return frozenset[str]().union(*(each.subtree_ids for each in self if each.request.subserver_id != subserver_id))
 
     def heartbeat(self, session_id: str) -> None:
         session = self._known(session_id)
+        if not self.owns(session):
+            raise Fault(ErrorKind.UNKNOWN_SESSION, "This session's place may be another's by now.", hint="Register again.")
         session.last_heard = self._clock()
         if session.degraded:
             session.degraded_at = session.degraded_since = None
             session.degraded_reason = ""
             self._listener.changed(session)
             log.info("recovered", segment=session.segment, session=session_id)
+
+    def owns(self, session: Session) -> bool:
+        """Whether it is certainly ours to serve. Asked before every call."""
+        return session.hold is None or self._ownership is None or self._ownership.check(session.hold)
 
     def degrade(self, session_id: str, reason: str) -> None:
         """Its link is gone: keep the tools listed for the grace period, but say so."""
@@ -241,7 +236,7 @@ class Registry:
         if ids == session.subtree_ids:
             return
         try:
-            self._check_subtree(ids, session.request.subserver_id)
+            check_subtree(ids, self._own_id, self._others(session.request.subserver_id))
         except Fault as fault:
             if fault.kind is ErrorKind.REGISTRATION_CYCLE:
                 self._drop(session)
@@ -249,23 +244,6 @@ class Registry:
             raise
         session.subtree_ids = ids
         self._listener.changed(session)
-
-    def _check_subtree(self, ids: frozenset[str], subserver_id: str) -> None:
-        if self._own_id in ids:
-            raise Fault(
-                ErrorKind.REGISTRATION_CYCLE,
-                "registration_cycle: this aggregator is part of the subtree that wants to be below it.",
-                hint="Remove one of the [[upstream]] entries that form the circle.",
-            )
-        others = [session.subtree_ids for session in self if session.request.subserver_id != subserver_id]
-        twice = ids & frozenset[str]().union(*others)
-        if twice:
-            raise Fault(
-                ErrorKind.REGISTERED_ELSEWHERE,
-                "An aggregator of this subtree is registered in another part of the tree already.",
-                retry_after_ms=5000,
-                details={"aggregator_ids": sorted(twice)},
-            )
 
     def slowed(self, session_id: str, floor: LatencyClass) -> None:
         """The way to it was measured: its tools are at least this slow. Never taken back within a session."""
@@ -327,29 +305,3 @@ class Registry:
     def _checked(self, tools: Sequence[Tool], request: RegistrationRequest) -> tuple[Tool, ...]:
         check_tools(tools, request, self._segment)
         return tuple(tools)
-
-
-def most_tools(request: RegistrationRequest) -> int:
-    return MAX_TOOLS_PER_AGGREGATOR if request.is_aggregator else MAX_TOOLS_PER_SUBSERVER
-
-
-def check_tools(tools: Sequence[Tool], request: RegistrationRequest, root: str) -> None:
-    """The rules for names that a subserver may present (draft §4.1, §4.3)."""
-    most = most_tools(request)
-    if len(tools) > most:
-        raise Fault(ErrorKind.INVALID_PARAMS, f"{len(tools)} tools, at most {most} allowed per subserver.")
-    seen = set()
-    for tool in tools:
-        if len(tool.path) != 1 and not request.is_aggregator:
-            raise Fault(
-                ErrorKind.INVALID_PARAMS,
-                f"Tool {'.'.join(tool.path)!r} of {request.segment!r} has more than one level.",
-                hint="Only an aggregator adds levels; a leaf server's tool names contain no dot.",
-            )
-        try:
-            qualified((root, request.segment, *qualified(tool.path)))
-        except InvalidName as error:
-            raise Fault(ErrorKind.INVALID_PARAMS, f"Tool of {request.segment!r}: {error}.") from None
-        if tool.path in seen:
-            raise Fault(ErrorKind.INVALID_PARAMS, f"Tool {'.'.join(tool.path)!r} of {request.segment!r} is listed twice.")
-        seen.add(tool.path)

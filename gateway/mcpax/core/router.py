@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from mcpax.core.catalog import Catalog, Route
+from mcpax.core.registry import Session
 from mcpax.core.results import with_meta
 from mcpax.core.subserver import Call, Json, Progress
 from mcpax.errors import ErrorKind, Fault, Outcome
@@ -30,7 +31,11 @@ MOST_COMPARED = 1000
 
 
 class Router:
-    def __init__(self, segment: str, catalog: Catalog, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, segment: str, catalog: Catalog, clock: Callable[[], float], owns: Callable[[Session], bool] = lambda _: True
+    ) -> None:
+        """`owns`: whether a session is still ours to serve, where several replicas might."""
+        self._owns = owns
         self._segment = segment
         self._catalog = catalog
         self._clock = clock
@@ -67,7 +72,7 @@ class Router:
         `within_s`: how long the caller waits, if it said.
         """
         session = route.session
-        if session.degraded:
+        if session.degraded or not self._owns(session):
             raise degraded(route)
         if route.tool.quarantined:
             raise Fault(

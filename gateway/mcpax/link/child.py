@@ -19,8 +19,9 @@ from mcpax.core.aggregator import Aggregator
 from mcpax.core.notify import LIST_CHANGED
 from mcpax.core.own_tools import OWN_SEGMENT
 from mcpax.core.registration import MISSED_HEARTBEATS, SUBTREE_IDS, RegistrationRequest
+from mcpax.core.registry import Session
 from mcpax.core.subserver import Json, Notification, Progress
-from mcpax.errors import ErrorKind, Fault
+from mcpax.errors import ErrorKind, Fault, RelayedFault
 from mcpax.link import tree
 from mcpax.link.answerer import Answerer
 from mcpax.link.caller import Caller
@@ -36,8 +37,16 @@ REGISTER_S = 20.0
 GOODBYE_S = 1.0
 
 
+REFUSED_PAUSE_S = 5.0
+"""Being refused does not mend itself quickly, and every attempt costs the other side work."""
+
+
 class LinkRefused(Exception):
-    """The parent will not have us, and asking again soon will not help; says why."""
+    """The parent will not have us; says why, and when it makes sense to ask again."""
+
+    def __init__(self, message: str, retry_s: float = REFUSED_PAUSE_S) -> None:
+        super().__init__(message)
+        self.retry_s = retry_s
 
 
 class Parentage:
@@ -62,11 +71,14 @@ class Introduction:
     sign a proof for another aggregator, and show it there."""
     each_on_its_own: bool = False
     """Register every subserver by itself, as if it were the parent's own (draft B.3), instead of the subtree."""
+    among_replicas: bool = False
+    """To another replica of this very aggregator: show it what we serve ourselves, and not what others show us. It is no parent."""
 
 
 @dataclass(slots=True)
 class _Registration:
     view: View
+    request: RegistrationRequest
     session_id: str = ""
     told_ids: frozenset[str] = field(default_factory=frozenset)
 
@@ -99,6 +111,8 @@ class ChildEnd:
         self._log = structlog.get_logger("mcpax.uplink")
         self._registrations: dict[str, _Registration] = {}
         """By subserver id."""
+        self._refused: dict[str, str] = {}
+        """Why those are not registered that should be, as last told."""
         self._news: deque[Notification] = deque(maxlen=OUTBOX_NOTIFICATIONS)
         self._wake = asyncio.Event()
         self._interval_ms = int(introduction.heartbeat_s * 1000)
@@ -146,7 +160,8 @@ class ChildEnd:
         except TimeoutError:
             return f"the parent did not register us within {REGISTER_S:g} s"
         except Fault as fault:
-            raise LinkRefused(fault.text()) from None
+            retry_ms = fault.data().get("retry_after_ms")
+            raise LinkRefused(fault.message, retry_ms / 1000 if isinstance(retry_ms, int) else REFUSED_PAUSE_S) from None
         registered()
         beating = asyncio.ensure_future(self._beat())
         telling = asyncio.ensure_future(self._tell())
@@ -182,33 +197,55 @@ class ChildEnd:
 
     async def _follow_subservers(self) -> None:
         """Have registered exactly those that are here."""
-        # The aggregator's own tools are about itself, and it is not there when its subservers stand alone.
-        here = {each.request.subserver_id: each for each in self._aggregator.registry if each.segment != OWN_SEGMENT}
+        here = {each.request.subserver_id: each for each in self._aggregator.registry if self._shows(each)}
         for subserver_id in self._registrations.keys() - here.keys():
             gone = self._registrations.pop(subserver_id)
-            await self._up.request("mcpax/deregister", {"session_id": gone.session_id})
+            with contextlib.suppress(RelayedFault):  # it may be gone there, too
+                await self._up.request("mcpax/deregister", {"session_id": gone.session_id})
         for subserver_id, session in here.items():
-            if subserver_id not in self._registrations:
-                request = replace(
-                    session.request,
-                    heartbeat_interval_ms=self._interval_ms,
-                    authority=self._introduction.authority,
-                    authority_proof=None,
-                    subtree_ids=session.subtree_ids,
-                    auth_scope=session.scope,
-                )
-                await self._register(request, session.segment)
+            request = replace(
+                session.request,
+                heartbeat_interval_ms=self._interval_ms,
+                authority=None if self._introduction.among_replicas else self._introduction.authority,
+                authority_proof=None,
+                subtree_ids=session.subtree_ids,
+                auth_scope=session.scope,
+                fence=session.fence if self._introduction.among_replicas else 0,
+            )
+            known = self._registrations.get(subserver_id)
+            if known is None or replace(known.request, subtree_ids=session.subtree_ids) != request:
+                await self._register_one(request)
+
+    def _shows(self, session: Session) -> bool:
+        """The aggregator's own tools are about itself, and it is not there when its subservers stand alone."""
+        return session.segment != OWN_SEGMENT and (session.principal.claims or not self._introduction.among_replicas)
+
+    async def _register_one(self, request: RegistrationRequest) -> None:
+        """One that is refused is no reason to do without the others; it is asked for again with the next heartbeat."""
+        try:
+            await self._register(request, request.segment)
+        except RelayedFault as fault:
+            if self._refused.get(request.subserver_id) != fault.message:
+                self._log.warning("registration_refused", segment=request.segment, problem=fault.message)
+            self._refused[request.subserver_id] = fault.message
+        else:
+            self._refused.pop(request.subserver_id, None)
 
     async def _register(self, request: RegistrationRequest, subserver: str | None) -> None:
-        registration = _Registration(View(self._aggregator, request.segment, subserver), told_ids=request.subtree_ids)
+        registration = _Registration(View(self._aggregator, request.segment, subserver), request, told_ids=request.subtree_ids)
+        before = self._registrations.get(request.subserver_id)
         self._registrations[request.subserver_id] = registration
         try:
             answer = msgspec.json.decode(await self._up.request("mcpax/register", (await self._proven(request)).to_json()), type=_Answer)
         except BaseException:
-            del self._registrations[request.subserver_id]
+            if before is None:
+                del self._registrations[request.subserver_id]
+            else:
+                self._registrations[request.subserver_id] = before
             raise
         registration.session_id = answer.session_id
-        self.parent_id = self._parentage.parent_id = answer.aggregator_id
+        if not self._introduction.among_replicas:
+            self.parent_id = self._parentage.parent_id = answer.aggregator_id
         self._log.info("registered_upstream", segment=answer.assigned_segment, session=answer.session_id, parent=answer.aggregator_id)
 
     async def _proven(self, request: RegistrationRequest) -> RegistrationRequest:
@@ -245,6 +282,8 @@ class ChildEnd:
                 return f"heartbeat refused: {fault.message}"
 
     async def _beat_once(self) -> None:
+        if self._introduction.each_on_its_own:
+            await self._follow_subservers()
         for subserver_id, registration in tuple(self._registrations.items()):
             params: Json = {"session_id": registration.session_id}
             ids = self._ids_of(subserver_id)
@@ -298,13 +337,20 @@ class ChildEnd:
 
     async def _tell_one(self, notification: Notification) -> None:
         if notification == LIST_CHANGED:
-            if self._introduction.each_on_its_own:
-                await self._follow_subservers()
-            await self._beat_once()  # the subtree may have changed with the list
+            await self._beat_once()  # who is below may have changed with the list
         params = notification.params
         if "x-mcpax-source" in params:
+            if not self._shows_source(str(params["x-mcpax-source"])):
+                return
             params = {**params, "x-mcpax-source": self._known_source(str(params["x-mcpax-source"]))}
         await self._up.notify(notification.method, params)
+
+    def _shows_source(self, source: str) -> bool:
+        """What another replica told us is not told back to it."""
+        segment = source.split(".")[1:2]
+        return not self._introduction.among_replicas or any(
+            [each.segment] == segment and self._shows(each) for each in self._aggregator.registry
+        )
 
     def _known_source(self, source: str) -> str:
         """As the parent knows us: by the segment we registered under, or not at all."""
@@ -331,7 +377,7 @@ class ChildEnd:
         return {}
 
     async def _parent(self, _params: Raw, _: Progress) -> Json:
-        return {"parent_id": self._parentage.parent_id}
+        return {"parent_id": None if self._introduction.among_replicas else self._parentage.parent_id}
 
     async def _status(self, params: Raw, _: Progress) -> Json:
         ask_s = msgspec.json.decode(params, type=_StatusParams).ask_s

@@ -1,6 +1,6 @@
 """Where links come in: who may, by token or certificate, over what kind of connection; then hands the socket to the right end of a link.
 
-Children come to `/mcpax/link`, a parent that dials us to `/mcpax/link/parent`. Whoever is refused learns nothing but that; the log has
+Children come to `/mcpax/link`, a parent that dials us to `/mcpax/link/parent`, other replicas of us to `/mcpax/link/replica`. Whoever is refused learns nothing but that; the log has
 the reason. Knows nothing of registrations.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 from starlette.routing import WebSocketRoute
@@ -21,6 +21,7 @@ log = structlog.get_logger("mcpax.link")
 
 CHILD_PATH = "/mcpax/link"
 PARENT_PATH = "/mcpax/link/parent"
+REPLICA_PATH = "/mcpax/link/replica"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Endpoint:
         for each in self._passes:  # all of them, so that the time taken does not tell which came close
             token_fits = each.token is None or hmac.compare_digest(each.token.encode(), shown.encode())
             if token_fits and (each.certificate is None or each.certificate in names):
-                found = found or Principal(each.principal.name, each.principal.scope, each.principal.segment, names)
+                found = found or replace(each.principal, dns_names=names)
         return ("neither token nor certificate is one that we know" if found is None else ""), found
 
 

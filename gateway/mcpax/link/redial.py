@@ -21,8 +21,6 @@ log = structlog.get_logger("mcpax.redial")
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 15.0
-REFUSED_PAUSE_S = 5.0
-"""Being refused does not mend itself quickly, and every attempt costs the other side work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class Redialler:
         while True:
             # One round over all addresses without a pause, then ever longer pauses between rounds.
             target = self._targets[failures % len(self._targets)]
-            pause_s = await self._once(target)
+            wanted_s = await self._once(target)
             if self.state.connected:
                 self.state.connected = False
                 failures = 0
@@ -75,10 +73,10 @@ class Redialler:
             if failures % len(self._targets) == 0:
                 rounds = failures // len(self._targets)
                 grown_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(rounds - 1, 16))
-                await asyncio.sleep(max(pause_s, grown_s) * (0.5 + self._spread() / 2))
+                await asyncio.sleep((grown_s if wanted_s is None else wanted_s) * (0.5 + self._spread() / 2))
 
-    async def _once(self, target: Target) -> float:
-        """Dial and serve once; returns the least pause before the next attempt."""
+    async def _once(self, target: Target) -> float | None:
+        """Dial and serve once; returns when to try again, if the other side said so."""
         state = self.state
         state.attempts += 1
         state.url = target.url
@@ -87,13 +85,13 @@ class Redialler:
                 reason = await self._serve(wire)
         except CannotDial as error:
             self._failed("cannot_dial", str(error))
-            return 0.0
+            return None
         except LinkRefused as error:
             state.connected = False
             self._failed("link_refused", str(error))
-            return REFUSED_PAUSE_S
+            return min(error.retry_s, LONGEST_PAUSE_S)
         self._failed("link_lost", reason)
-        return 0.0
+        return None
 
     def connected(self) -> None:
         """Whoever serves says so when the link is of use."""

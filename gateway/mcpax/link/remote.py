@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from mcpax.core.admission import most_tools
 from mcpax.core.registration import RegistrationRequest
-from mcpax.core.registry import most_tools
 from mcpax.core.results import unread
 from mcpax.core.router import CURSOR_META, ROUTE_META
 from mcpax.core.subserver import Call, Json, Tool

@@ -37,6 +37,8 @@ from mcpax.bridge.wire.messages import Heartbeat, Message, Response, WireError
 PATIENCE_S = 5.0
 """For an answer. An Arduino's bootloader alone takes two seconds before the firmware listens."""
 ASK_AGAIN_S = 0.5
+ASK_AGAIN_RESTARTED_S = 0.1
+"""While it starts, a board does not hear: it is no sign that the line is slow."""
 LATE = 10
 """How many times longer than on a wire a pause within a frame may be before it is given up: an emulated board waits for a core."""
 SEQUENCES = 256
@@ -96,13 +98,13 @@ class Line:
             raise LineError(f"{self._name}: {what}: nothing within {patience_s:g} s")
         return found
 
-    def heartbeat(self, boot_id: int | None = None, *, patience_s: float = PATIENCE_S) -> Heartbeat:
+    def heartbeat(self, boot_id: int | None = None, *, patience_s: float = PATIENCE_S, ask_again_s: float = ASK_AGAIN_S) -> Heartbeat:
         """The board's answer to a heartbeat, asked again until it comes."""
         deadline = time.monotonic() + patience_s
         message = self._dialect.heartbeat(self.seq, self.boot_id if boot_id is None else boot_id)
         while time.monotonic() < deadline:
             self.send(message, after_noise=True)
-            heartbeat = self._until(_as_heartbeat, min(deadline, self._free_at + ASK_AGAIN_S))
+            heartbeat = self._until(_as_heartbeat, min(deadline, self._free_at + ask_again_s))
             if heartbeat is not None:
                 return heartbeat
         raise LineError(f"{self._name}: no answer to a heartbeat within {patience_s:g} s")
@@ -122,7 +124,7 @@ class Line:
         """Until the board is in another boot than the one that is known. Does not synchronise with it."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            heartbeat = self.heartbeat()
+            heartbeat = self.heartbeat(ask_again_s=ASK_AGAIN_RESTARTED_S)
             if heartbeat.boot_id != self.boot_id:
                 self.boot_id = heartbeat.boot_id
                 return heartbeat

@@ -3,7 +3,7 @@
     --rig FILE                      the boards there are; hil/rig.toml if not given
     --rig-results FILE              what is left for `hil report`; build/hil/results.json if not given
     board                           one board, well and with its firmware; the test runs once for each of the rig
-    boards                          all boards of the rig at once
+    boards                          all boards of the rig at once; a test module may have its own, of some of them (`taken`)
     line                            the board's line, for a test that speaks to it itself
     witness                         how to see on that board whether a call has run
     gateway_with(boards, …)           the real gateway on one or more of them
@@ -78,14 +78,14 @@ def rig(request: pytest.FixtureRequest) -> Rig:
 
 @pytest.fixture
 def board(request: pytest.FixtureRequest, rig: Rig) -> Iterator[Board]:
-    for taken in _taken(request, rig, [request.param]):
-        yield taken[0]
+    for only in taken(request, rig, [request.param]):
+        yield only[0]
 
 
 @pytest.fixture
 def boards(request: pytest.FixtureRequest, rig: Rig) -> Iterator[list[Board]]:
     each_thing_once = {lease_name(spec): spec for spec in rig.boards}
-    yield from _taken(request, rig, list(each_thing_once.values()))
+    yield from taken(request, rig, list(each_thing_once.values()))
 
 
 @pytest.fixture
@@ -126,7 +126,8 @@ def _skip_unless(spec: BoardSpec, needed: set[Capability]) -> list[pytest.MarkDe
     return [pytest.mark.skip(reason=f"{spec.name}: {'; '.join(missing)}")] if missing else []
 
 
-def _taken(request: pytest.FixtureRequest, rig: Rig, specs: Sequence[BoardSpec]) -> Iterator[list[Board]]:
+def taken(request: pytest.FixtureRequest, rig: Rig, specs: Sequence[BoardSpec]) -> Iterator[list[Board]]:
+    """For a `boards` fixture: these, well and with their firmware, as long as the test runs."""
     terminal = request.config.pluginmanager.get_plugin("terminalreporter")
 
     def waiting(text: str) -> None:
@@ -134,10 +135,10 @@ def _taken(request: pytest.FixtureRequest, rig: Rig, specs: Sequence[BoardSpec])
             terminal.write_line(text)
 
     try:
-        with held(rig, specs, request.node.name, seed=SEED, waiting=waiting) as taken:
-            request.config.stash[_RECORDER].holds(request.node, taken)
-            yield taken
-            faults = [f"{each.name}: {fault}" for each in taken if (fault := _fault(each))]
+        with held(rig, specs, request.node.name, seed=SEED, waiting=waiting) as found:
+            request.config.stash[_RECORDER].holds(request.node, found)
+            yield found
+            faults = [f"{each.name}: {fault}" for each in found if (fault := _fault(each))]
     except (BoardError, BoardWedged, LeaseTimeout) as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None  # it says all; where the rig was meanwhile helps nobody
     if faults:

@@ -52,7 +52,7 @@ class Recorder:
         taken = self._held.get(item.nodeid, [])
         return results.ResultRow(
             test=_title(item),
-            boards=self._board_names(item),
+            boards=[each.name for each in taken] or self._board_names(item),
             outcome=_outcome(report),
             seconds=report.duration,
             reason=_reason(report),
@@ -63,6 +63,7 @@ class Recorder:
         )
 
     def _board_names(self, item: pytest.Item) -> list[str]:
+        """Of a test that did not get them."""
         spec = _params(item).get("board")
         return [spec.name] if spec is not None else [each.name for each in self._rig.boards]
 

@@ -5,8 +5,10 @@ Whoever asks the board renews its lease, so the valve's position is read in the 
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from hil.boards import Board, EmulatedBoard
-from hil.gateway import until
-from hil.plugin import GatewayWith
+from hil.gateway import RunningGateway, until
+from hil.plugin import GatewayWith, taken
+from hil.rig import Rig
 
 APP = "valve-actuator"
 OPEN, CLOSED = 100, 0
@@ -37,38 +40,76 @@ def address_of(image: Path, names: tuple[str, ...]) -> int:
         return int(found[0]) - (AVR_RAM if elf["e_machine"] == "EM_AVR" else 0)
 
 
+@dataclass(frozen=True)
+class Valve:
+    board: Board
+    position: Callable[[], int]
+    """Without a word to the board."""
+
+    @property
+    def lease_s(self) -> float:
+        return self.board.map.port.deadman_ms / 1000
+
+    @property
+    def heartbeat_s(self) -> float:
+        return self.board.map.port.heartbeat_ms / 1000
+
+    async def open(self, running: RunningGateway) -> None:
+        await running.call(self.board.name, "move_valve", {"position": OPEN})
+        await self.until(OPEN, "opens")
+
+    async def until(self, position: int, what: str) -> None:
+        await until(lambda: self.position() == position, lambda: f"the valve of {self.board.name} {what}; it is at {self.position()} %")
+
+    async def stays_open(self) -> None:
+        enough = self._heartbeats() + self.lease_s // self.heartbeat_s + 2
+        await until(lambda: self._heartbeats() >= enough, lambda: f"{self.board.name}: heartbeats for longer than the lease")
+        assert self.position() == OPEN, f"{self.board.name}: heartbeats did not renew the lease"
+
+    async def closes_in_time(self) -> None:
+        began = time.monotonic()
+        await self.until(CLOSED, "closes")
+        # The gateway was last heard at its last heartbeat, not at its end.
+        earliest_s = self.lease_s - self.heartbeat_s + TRAVEL_S - 0.1
+        assert time.monotonic() - began > earliest_s, f"{self.board.name}: it closed before the lease was over"
+
+    async def is_found_closed(self, running: RunningGateway) -> None:
+        read = await running.call(self.board.name, "read_valve", {})
+        assert (read["position"], read["flow"]) == (CLOSED, 0), self.board.name
+
+    def _heartbeats(self) -> int:
+        """That the board has answered."""
+        return sum(frame["kind"] == "heartbeat" and frame["direction"] == "rx" for frame in self.board.log.frames)
+
+
 @pytest.fixture
-def position(board: Board) -> Callable[[], int]:
-    """The valve's, without a word to the board."""
-    if board.spec.app != APP or not isinstance(board, EmulatedBoard) or board.spec.emulator == "virtual":
+def boards(request: pytest.FixtureRequest, rig: Rig) -> Iterator[list[Board]]:
+    """All that have one, at once: a lease takes its time on each."""
+    specs = [spec for spec in rig.boards if spec.app == APP and spec.emulator not in (None, "virtual")]
+    if not specs:
         pytest.skip(f"needs an emulated chip with {APP}")
-    address, emulated = address_of(board.spec.image, POSITION), board
-    return lambda: emulated.peek(address, 1)[0]
+    yield from taken(request, rig, specs)
+
+
+@pytest.fixture
+def valves(boards: list[Board]) -> list[Valve]:
+    def valve(board: Board) -> Valve:
+        assert isinstance(board, EmulatedBoard)
+        address = address_of(board.spec.image, POSITION)
+        return Valve(board, lambda: board.peek(address, 1)[0])
+
+    return [valve(board) for board in boards]
 
 
 @pytest.mark.slow
 async def test_the_valve_stays_open_while_the_gateway_lives_and_then_closes(
-    board: Board, position: Callable[[], int], gateway_with: GatewayWith
+    boards: list[Board], valves: list[Valve], gateway_with: GatewayWith
 ) -> None:
-    port = board.map.port
-    async with gateway_with([board]) as running:
-        await running.call(board.name, "move_valve", {"position": OPEN})
-        await until(lambda: position() == OPEN, lambda: f"the valve opens; it is at {position()} %")
-        enough = _heartbeats(board) + port.deadman_ms // port.heartbeat_ms + 2
-        await until(lambda: _heartbeats(board) >= enough, lambda: "heartbeats for longer than the lease")
-        assert position() == OPEN, "heartbeats did not renew the lease"
-    began = time.monotonic()
-    await until(lambda: position() == CLOSED, lambda: f"the valve closes; it is at {position()} %")
-    # The gateway was last heard at its last heartbeat, not at its end.
-    assert time.monotonic() - began > (port.deadman_ms - port.heartbeat_ms) / 1000 + TRAVEL_S - 0.1, "it closed before the lease was over"
+    async with gateway_with(boards) as running:
+        await asyncio.gather(*(valve.open(running) for valve in valves))
+        await asyncio.gather(*(valve.stays_open() for valve in valves))
+    await asyncio.gather(*(valve.closes_in_time() for valve in valves))
 
-    async with gateway_with([board]) as running:
-        read = await running.call(board.name, "read_valve", {})
-        assert (read["position"], read["flow"]) == (CLOSED, 0)
-        await running.call(board.name, "move_valve", {"position": OPEN})
-        await until(lambda: position() == OPEN, lambda: f"the valve opens again; it is at {position()} %")
-
-
-def _heartbeats(board: Board) -> int:
-    """That the board has answered."""
-    return sum(frame["kind"] == "heartbeat" and frame["direction"] == "rx" for frame in board.log.frames)
+    async with gateway_with(boards) as running:
+        await asyncio.gather(*(valve.is_found_closed(running) for valve in valves))
+        await asyncio.gather(*(valve.open(running) for valve in valves))

@@ -56,7 +56,7 @@ def test_each_power_cycle_gives_a_new_boot_id(board: Board) -> None:
         board.power_off()
         board.power_on()
         with Line(board.port, board.map, board.log) as line:
-            boots.append(line.heartbeat().boot_id)
+            boots.append(line.wait_for_restart().boot_id)
     assert all(before != after for before, after in pairwise(boots)), boots
 
 

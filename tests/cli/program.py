@@ -15,12 +15,14 @@ from typing import IO, Self
 MCPAX = Path(sys.executable).with_name("mcpax")
 PATIENCE_S = 30.0
 """Nothing takes this long unless it is broken."""
+WITH_SIGNALS_OF_A_TERMINAL = ("env", "--default-signal=HUP,INT,TERM")
+"""A run of the tests may ignore some of them, as one under nohup does; its children would, and never end."""
 
 
 class Program:
     def __init__(self, arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
-            [MCPAX, *arguments],
+            [*WITH_SIGNALS_OF_A_TERMINAL, MCPAX, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -91,27 +91,28 @@ class Scene:
 async def under_attack(attack: str, device: str, directory: Path) -> AsyncIterator[Scene]:
     """The attack begins, the block runs, and the honest board is judged at the end."""
     assert attack in ATTACKS
-    with VirtualBoard("env-sensor", directory) as honest:
-        hostile = HostileBoard(attack, device, directory)
+    with VirtualBoard("env-sensor", directory) as honest, HostileBoard(attack, device, directory) as hostile:
         bindings = (honest.binding, hostile.binding)
         async with running_gateway([honest], online=False, bindings=bindings) as running:
             scene = Scene(running.gateway)
             await scene.until(lambda: scene.device("env-sensor")["state"] == "online", "the honest board is online")
+            hostile.prepared()
             for _ in range(20):
                 await scene.honest_call()
             idle = []
             for _ in range(IDLE_CALLS):
                 idle.append(await scene.honest_call())
                 await asyncio.sleep(0.001)
-            with hostile:
-                load = asyncio.create_task(scene.honest_load())
-                try:
-                    yield scene
-                    enough = len(scene.honest_s) + IDLE_CALLS
-                    await scene.until(lambda: len(scene.honest_s) >= enough, f"{IDLE_CALLS} more honest calls")
-                finally:
-                    load.cancel()
-                    await asyncio.gather(load, return_exceptions=True)
+            hostile.begin()
+            load = asyncio.create_task(scene.honest_load())
+            try:
+                yield scene
+                enough = len(scene.honest_s) + IDLE_CALLS
+                await scene.until(lambda: len(scene.honest_s) >= enough, f"{IDLE_CALLS} more honest calls")
+            finally:
+                hostile.end()
+                load.cancel()
+                await asyncio.gather(load, return_exceptions=True)
             assert not scene.faults, f"the honest board failed {len(scene.faults)} times: {scene.faults[:3]}"
             attacked = scene.honest_s
             medians = statistics.median(attacked) / statistics.median(idle)

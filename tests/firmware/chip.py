@@ -53,12 +53,12 @@ MCS51 = Chip("mcs51", "mcs51", 11_059_200)
 
 @cache
 def build(envs: tuple[str, ...], window: int = 1, kept: int = 1) -> Path:
-    """Environments of chips.ini, or of the firmware's own platformio.ini; returns the folder with one folder for each."""
+    """Environments of chips.ini; returns the folder with one folder for each. Other windows and responses may be built meanwhile."""
     images = IMAGES / f"{window}-{kept}"
     images.mkdir(parents=True, exist_ok=True)
     flags = "" if window == kept == 1 else f"-DMCPAX_WINDOW={window} -DMCPAX_KEPT={kept}"
     words = [sys.executable, str(ROOT / "firmware/pio/offline"), "run", "-c", str(INI), *(word for env in envs for word in ("-e", env))]
-    with (IMAGES / ".lock").open("w") as lock:
+    with images.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # test runs side by side
         made = subprocess.run(
             words,

@@ -2,11 +2,13 @@
 
 import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.firmware.chip import L053, MCS51, MICROBIT, UNO, Chip, ChipBoard, build, build_mcs51
+from tests.harness.side_by_side import SideBySide, parameters
 from tests.hil.process import build_emulators
 from tests.vectors.read import Vector, unhex, vectors
 
@@ -22,17 +24,36 @@ COPIES = 5
 COPY_EVERY_S = 3.0
 UNSIGNED_LONG = 4
 """Bytes, on all of these chips."""
+Sizes = tuple[int, int]
+Images = SideBySide[Sizes, Path]
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not all(map(shutil.which, TOOLS)), reason=f"needs {', '.join(TOOLS)}")]
 
 
-def image_of(chip: Chip, stub: str) -> Path:
+@pytest.fixture(scope="module")
+def images(request: pytest.FixtureRequest) -> Iterator[Images]:
+    """Folders by window and responses kept: of each, all maps and chips in one go, which is quicker, and one beside the other."""
+    wanted = {sizes(str(stub)) for chip, stub in parameters(request, "chip", "stub") if chip in LARGE}
+    with SideBySide(build_images, sorted(wanted)) as building:
+        yield building
+
+
+def sizes(stub: str) -> Sizes:
+    _, window, kept = stub.split("/")
+    return int(window), int(kept)
+
+
+def build_images(size: Sizes) -> Path:
+    window, kept = size
+    maps = ("a", "b") if window > 1 else ("a", "a8", "b")
+    return build(tuple(f"{each.board}-{name}" for each in LARGE for name in maps), window, kept)
+
+
+def image_of(chip: Chip, stub: str, images: Images) -> Path:
     if chip is MCS51:
         return build_mcs51() / "vectors.ihx"
-    device, window, kept = stub.split("/")
-    maps = ("a", "b") if int(window) > 1 else ("a", "a8", "b")
-    envs = tuple(f"{each.board}-{name}" for each in LARGE for name in maps)  # in one go, which is quicker
-    return build(envs, int(window), int(kept)) / f"{chip.board}-{device}" / "firmware.elf"
+    device, _, _ = stub.partition("/")
+    return images.result(sizes(stub)) / f"{chip.board}-{device}" / "firmware.elf"
 
 
 def sent(chip: Chip, board: ChipBoard, stub: str, vector: Vector, expected: bytes) -> bytes:
@@ -72,10 +93,10 @@ def read_in_real_time(board: ChipBoard, frame: bytes, count: int) -> bytes:
     [*((chip, stub) for chip in LARGE for stub in STUBS), (MCS51, SMALL_STUB)],
     ids=lambda which: which if isinstance(which, str) else which.board,
 )
-def test_a_chip_answers_as_the_vectors_say(chip: Chip, stub: str, tmp_path: Path) -> None:
+def test_a_chip_answers_as_the_vectors_say(chip: Chip, stub: str, images: Images, tmp_path: Path) -> None:
     build_emulators()
     done: Counter[str] = Counter()
-    with ChipBoard(chip, image_of(chip, stub), tmp_path) as board:
+    with ChipBoard(chip, image_of(chip, stub, images), tmp_path) as board:
         for vector in vectors("boot", "in", "event"):
             if vector.fields[0] != stub:
                 continue

@@ -1,5 +1,6 @@
 """The C library on this machine: its test programs, built with sanitizers, over the shared byte vectors."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -18,7 +19,9 @@ pytestmark = pytest.mark.skipif(not (shutil.which("make") and shutil.which("cc")
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    make = subprocess.run(["make", "-C", str(ROOT / "firmware"), "tests"], capture_output=True, text=True, check=False)
+    make = subprocess.run(
+        ["make", f"--jobs={os.cpu_count()}", "-C", str(ROOT / "firmware"), "tests"], capture_output=True, text=True, check=False
+    )
     assert make.returncode == 0, make.stdout + make.stderr
 
 

@@ -6,12 +6,14 @@ What is known to be a false alarm is said so at its line. The sanitizers and the
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.harness.side_by_side import SideBySide, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARE = ROOT / "firmware"
@@ -80,6 +82,11 @@ class Unit:
         return [*(f"-I{folder}" for folder in (*made, *self.include)), *self.options]
 
 
+Judge = Callable[[Unit, Path], str]
+"""Compiles a unit in a folder; what it has to say of it, empty if it is content."""
+Verdicts = SideBySide[tuple[Judge, Unit], str]
+
+
 @cache
 def header_folder(map_name: str, *, debug: bool) -> Path:
     folder = HEADERS / (map_name + "-debug" * debug)
@@ -129,11 +136,6 @@ UNITS = (
     emulator("avr"),
     emulator("msp430"),
 )
-every_unit = pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-every_host_unit = pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.target is HOST], ids=lambda unit: unit.name)
-every_unit_for_clang = pytest.mark.parametrize(
-    "unit", [unit for unit in UNITS if unit.target.clang is not None], ids=lambda unit: unit.name
-)
 
 
 def complaints(command: Iterable[str], folder: Path) -> str:
@@ -161,27 +163,29 @@ def clang_tidy(unit: Unit, folder: Path) -> str:
     return complaints(["clang-tidy-19", "--quiet", config, *map(str, unit.sources), "--", *unit.target.clang, *unit.flags()], folder)
 
 
-@every_unit
-def test_compilers_have_nothing_to_warn_of(unit: Unit, tmp_path: Path) -> None:
-    assert warnings(unit, tmp_path) == ""
+JUDGEMENTS: list[tuple[Judge, Unit]] = [
+    *((clang_tidy, unit) for unit in UNITS if unit.target.clang is not None),  # the slowest first
+    *((cppcheck, unit) for unit in UNITS),
+    *((analysis, unit) for unit in UNITS if unit.target is HOST),
+    *((warnings, unit) for unit in UNITS),
+]
 
 
-@every_host_unit
-def test_the_analyzer_finds_nothing(unit: Unit, tmp_path: Path) -> None:
-    assert analysis(unit, tmp_path) == ""
+@pytest.fixture(scope="module")
+def verdicts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verdicts]:
+    wanted = [(judge, unit) for judge, unit in JUDGEMENTS if (judge, unit) in parameters(request, "judge", "unit")]
+    for _, unit in wanted:
+        unit.flags()  # which makes the header, once
+    with SideBySide(lambda asked: asked[0](asked[1], tmp_path_factory.mktemp("objects")), wanted) as asked:
+        yield asked
 
 
-@every_unit
-def test_cppcheck_finds_nothing(unit: Unit, tmp_path: Path) -> None:
-    assert cppcheck(unit, tmp_path) == ""
+@pytest.mark.parametrize(("judge", "unit"), JUDGEMENTS, ids=lambda part: part.name if isinstance(part, Unit) else part.__name__)
+def test_no_judge_finds_anything(judge: Judge, unit: Unit, verdicts: Verdicts) -> None:
+    assert verdicts.result((judge, unit)) == ""
 
 
-@every_unit_for_clang
-def test_clang_tidy_finds_nothing(unit: Unit, tmp_path: Path) -> None:
-    assert clang_tidy(unit, tmp_path) == ""
-
-
-PLANTED = {
+PLANTED: dict[Judge, str] = {
     warnings: "unsigned char low(int number);\nunsigned char low(int number)\n{\n    return number;\n}\n",
     analysis: "#include <stdlib.h>\nvoid twice(char *p);\nvoid twice(char *p)\n{\n    free(p);\n    free(p);\n}\n",
     cppcheck: "int last(void);\nint last(void)\n{\n    int some[4] = {0};\n    return some[4];\n}\n",
@@ -190,8 +194,8 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("judge", PLANTED, ids=lambda judge: judge.__name__)
-def test_every_judge_finds_what_was_planted(judge: object, tmp_path: Path) -> None:
+def test_every_judge_finds_what_was_planted(judge: Judge, tmp_path: Path) -> None:
     """A check that cannot fail is none."""
     source = tmp_path / "planted.c"
-    source.write_text(PLANTED[judge])  # type: ignore[index]
-    assert "planted.c" in judge(Unit("planted", HOST, (source,)), tmp_path)  # type: ignore[operator]
+    source.write_text(PLANTED[judge])
+    assert "planted.c" in judge(Unit("planted", HOST, (source,)), tmp_path)

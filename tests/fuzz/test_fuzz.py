@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.targets import TARGETS, seeds
+from tests.harness.side_by_side import SideBySide, parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = int(os.environ.get("MCPAX_FUZZ_RUNS", "20000"))
@@ -26,10 +29,16 @@ MIN_RUNS = 1000
 fuzzed = pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="atheris has no wheel for this machine")
 
 
-@fuzzed
-@pytest.mark.parametrize("target", TARGETS)
-def test_fuzzing_finds_nothing(target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = tmp_path / "corpus"
+@dataclass(frozen=True)
+class Ended:
+    status: int
+    said: str
+    found: list[str]
+    """Inputs that broke it."""
+
+
+def fuzz(target: str, folder: Path) -> Ended:
+    corpus = folder / "corpus"
     corpus.mkdir()
     for number, seed in enumerate(seeds()):
         (corpus / f"{number:03}").write_bytes(seed)
@@ -41,7 +50,7 @@ def test_fuzzing_finds_nothing(target: str, tmp_path: Path, capsys: pytest.Captu
         "-max_len=400",
         "-seed=1",
         "-print_final_stats=1",
-        f"-artifact_prefix={tmp_path}/",
+        f"-artifact_prefix={folder}/",
     ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz.targets", target, *options, str(corpus)],
@@ -51,13 +60,27 @@ def test_fuzzing_finds_nothing(target: str, tmp_path: Path, capsys: pytest.Captu
         timeout=MAX_TOTAL_S + 60,
         check=False,
     )
-    found = [f"{path.name}: {path.read_bytes().hex()}" for path in tmp_path.glob("*-*") if path.is_file()]
-    assert done.returncode == 0, f"{found}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
-    runs = int(re.findall(r"number_of_executed_units:\s*(\d+)", done.stderr)[0])
-    coverage = [int(each) for each in re.findall(r"cov: (\d+)", done.stderr)]
+    found = [f"{path.name}: {path.read_bytes().hex()}" for path in folder.glob("*-*") if path.is_file()]
+    return Ended(done.returncode, f"{done.stdout[-2000:]}\n{done.stderr}", found)
+
+
+@pytest.fixture(scope="module")
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SideBySide[str, Ended]]:
+    folders = {str(target): tmp_path_factory.mktemp(str(target)) for (target,) in parameters(request, "target")}
+    with SideBySide(lambda target: fuzz(target, folders[target]), folders) as running:
+        yield running
+
+
+@fuzzed
+@pytest.mark.parametrize("target", TARGETS)
+def test_fuzzing_finds_nothing(target: str, runs: SideBySide[str, Ended], capsys: pytest.CaptureFixture[str]) -> None:
+    ended = runs.result(target)
+    assert ended.status == 0, f"{ended.found}\n{ended.said[-5000:]}"
+    executed = int(re.findall(r"number_of_executed_units:\s*(\d+)", ended.said)[0])
+    coverage = [int(each) for each in re.findall(r"cov: (\d+)", ended.said)]
     with capsys.disabled():
-        print(f"\nfuzz {target}: {runs} runs, coverage {coverage[0] if coverage else 0} to {coverage[-1] if coverage else 0}")
-    assert runs >= MIN_RUNS
+        print(f"\nfuzz {target}: {executed} runs, coverage {coverage[0] if coverage else 0} to {coverage[-1] if coverage else 0}")
+    assert executed >= MIN_RUNS
     assert coverage, "nothing was instrumented: this was no coverage-guided fuzzing"
     assert coverage[-1] > 10
 

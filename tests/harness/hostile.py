@@ -3,7 +3,9 @@
 An attack is a class: it begins as an honest stub, and overrides what it does wrong. `ATTACKS` names them all.
 
     with HostileBoard("FloodEvents", "valve-actuator", directory) as board:
-        …  board.binding
+        …  board.binding, and whatever there is to do without it
+        board.prepared()
+        board.begin()
 """
 
 from __future__ import annotations
@@ -448,24 +450,47 @@ class HostileBoard:
         return Binding(self.segment, self.map, PortMatch(by_id=self.link.name))
 
     def __enter__(self) -> Self:
+        """Its process starts; there is no board yet."""
         command = [sys.executable, "-m", "tests.harness.hostile", *self._arguments]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "ready\n", "the hostile board did not start"
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def prepared(self) -> None:
+        """Wait until it only waits for `begin`: from here on it costs nothing."""
+        self._hear("prepared")
+
+    def begin(self) -> None:
         assert self._process is not None
-        self._process.terminate()
-        self._process.communicate(timeout=10)
+        assert self._process.stdin is not None
+        self._process.stdin.write("begin\n")
+        self._process.stdin.flush()
+        self._hear("ready")
+
+    def end(self) -> None:
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.communicate(timeout=10)
         self.link.unlink(missing_ok=True)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+
+    def _hear(self, word: str) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == f"{word}\n", "the hostile board did not start"
 
 
 async def _main(attack: str, map_file: str, link: str) -> None:
+    device = load_map(Path(map_file))
+    print("prepared", flush=True)
+    if not sys.stdin.readline():
+        return
     master, slave = pty.openpty()
     tty.setraw(slave)
     os.set_blocking(master, False)
-    board = ATTACKS[attack](load_map(Path(map_file)), master)
+    board = ATTACKS[attack](device, master)
     os.symlink(os.ttyname(slave), link)
     board.start()
     print("ready", flush=True)

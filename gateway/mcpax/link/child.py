@@ -347,10 +347,10 @@ class ChildEnd:
 
     def _shows_source(self, source: str) -> bool:
         """What another replica told us is not told back to it."""
-        segment = source.split(".")[1:2]
-        return not self._introduction.among_replicas or any(
-            [each.segment] == segment and self._shows(each) for each in self._aggregator.registry
-        )
+        if not self._introduction.among_replicas:
+            return True
+        segment = source.partition(".")[2].partition(".")[0]
+        return any(each.segment == segment and self._shows(each) for each in self._aggregator.registry)
 
     def _known_source(self, source: str) -> str:
         """As the parent knows us: by the segment we registered under, or not at all."""

@@ -1,7 +1,7 @@
 """Where links come in: who may, by token or certificate, over what kind of connection; then hands the socket to the right end of a link.
 
-Children come to `/mcpax/link`, a parent that dials us to `/mcpax/link/parent`, other replicas of us to `/mcpax/link/replica`. Whoever is refused learns nothing but that; the log has
-the reason. Knows nothing of registrations.
+Children come to `/mcpax/link`, a parent that dials us to `/mcpax/link/parent`, other replicas of us to `/mcpax/link/replica`. Whoever is
+refused learns nothing but that; the log has the reason. Knows nothing of registrations.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _NO_USE = (_Unfit, httpx.TransportError, OSError)
 
 
 class _TokenRefused(Exception):
-    """Log in again: tokens expire, and are forgotten when etcd restarts."""
+    """Log in again: tokens expire."""
 
 
 class EtcdClient:

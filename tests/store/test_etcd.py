@@ -110,7 +110,7 @@ async def gone(client: EtcdClient, key: str) -> None:
     """Returns when etcd has deleted it."""
     read = await client.read(key)
     if key in read.found:
-        async with asyncio.timeout(PATIENCE_S), contextlib.aclosing(client.watch(key, read.revision + 1)) as batches:
+        async with asyncio.timeout(PATIENCE_S), contextlib.aclosing(client.watch(key, read.revision)) as batches:
             async for events in batches:
                 if any(event.key == key and event.now is None for event in events):
                     return
@@ -470,7 +470,7 @@ async def test_a_claim_whose_answer_never_came_is_nobodys_in_the_end(
     revision = (await b.client.read(key)).revision
     proxy.lose_answers()
     claiming = asyncio.create_task(a.claim(claim))
-    async with asyncio.timeout(PATIENCE_S), contextlib.aclosing(b.client.watch(key, revision + 1)) as batches:
+    async with asyncio.timeout(PATIENCE_S), contextlib.aclosing(b.client.watch(key, revision)) as batches:
         while not await anext(batches):
             pass
     if cancelled:

@@ -30,8 +30,8 @@ class RecordingClient(EtcdClient):
         super().__init__(access)
         self.events: list[Event] = []
 
-    async def watch(self, prefix: str, from_revision: int) -> AsyncGenerator[tuple[Event, ...]]:
-        async with contextlib.aclosing(super().watch(prefix, from_revision)) as batches:
+    async def watch(self, prefix: str, after: int) -> AsyncGenerator[tuple[Event, ...]]:
+        async with contextlib.aclosing(super().watch(prefix, after)) as batches:
             async for events in batches:
                 self.events += events
                 yield events

@@ -52,7 +52,7 @@ class View:
         self._changed(None)
 
     async def _watch(self, backoff: Backoff) -> None:
-        async with contextlib.aclosing(self._client.watch(self._prefix, self.revision + 1)) as batches:
+        async with contextlib.aclosing(self._client.watch(self._prefix, self.revision)) as batches:
             async for events in batches:
                 backoff.reset()
                 if events:

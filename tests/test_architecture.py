@@ -16,6 +16,7 @@ PURE = (
     "mcpax.name_codec",
     "mcpax.capability",
     "mcpax.dns_names",
+    "mcpax.nesting",
     "mcpax.errors",
     "mcpax.allowance",
     "mcpax.config",

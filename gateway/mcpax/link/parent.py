@@ -29,6 +29,7 @@ from mcpax.link.connection import read
 from mcpax.link.messages import Direction
 from mcpax.link.remote import RemoteSubserver
 from mcpax.link.wire import Wire
+from mcpax.nesting import MAX_DEPTH, too_deep
 
 REGISTER_S = 10.0
 """A child that asks to be registered and then does not list its tools in this time is refused."""
@@ -154,6 +155,9 @@ class ParentEnd:
         try:
             told = _object(params)
         except Fault:
+            return
+        if too_deep(told):
+            self._log.warning("notification_refused", method=method[:100], problem=f"nested more than {MAX_DEPTH} deep")
             return
         if method == LIST_CHANGED.method:
             for session_id in self._sessions:

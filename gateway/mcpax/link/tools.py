@@ -12,6 +12,7 @@ from mcpax.core.catalog import Route
 from mcpax.core.subserver import Json, Tool
 from mcpax.errors import ErrorKind, Fault
 from mcpax.names import QualifiedName, dotted
+from mcpax.nesting import MAX_DEPTH, too_deep
 
 MAX_TEXT_CHARS = 16_384
 MAX_HOPS = 64
@@ -73,6 +74,8 @@ def _schema(told: Json, key: str, name: str) -> Json | None:
     schema = told.get(key)
     if schema is not None and not isinstance(schema, dict):
         raise _lied(f"tool {name!r}: {key} is no object")
+    if too_deep(schema):
+        raise _lied(f"tool {name!r}: {key} is nested more than {MAX_DEPTH} deep")
     return schema
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 MAX_DEPTH = 64
 """No schema, event or argument of a device comes near; the strictest serializer on the way to a client takes 200."""
 
@@ -19,6 +21,11 @@ def too_deep(value: Any, most: int = MAX_DEPTH) -> bool:
         if not level:
             return False
     return True
+
+
+def raw_too_deep(raw: bytes, most: int = MAX_DEPTH) -> bool:
+    """Of JSON that nobody has read yet. Read only where there are brackets enough; raises what its decoder raises."""
+    return raw.count(b"{") + raw.count(b"[") > most and too_deep(msgspec.json.decode(raw), most)
 
 
 def _inside(value: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.link import tools
 from mcpax.link.caller import Caller
 from mcpax.names import dotted
+from mcpax.nesting import MAX_DEPTH, raw_too_deep
 
 DEADLINE_META = "x-mcpax-deadline-ms"
 """How long the caller will wait, from when it sent the call: the clocks of two machines need not agree."""
@@ -81,6 +82,8 @@ class RemoteSubserver:
         params = {"name": dotted(call.path), "arguments": call.arguments, "_meta": meta}
         raw = await self._caller.request("tools/call", params, progress=call.progress)
         try:
+            if raw_too_deep(bytes(raw)):
+                raise Fault(ErrorKind.CHILD_LIED, f"The child's result is nested more than {MAX_DEPTH} deep.", outcome=Outcome.EXECUTED)
             return unread(raw)
         except (msgspec.MsgspecError, RecursionError):
             raise Fault(ErrorKind.CHILD_LIED, "The child's result is no object.", outcome=Outcome.EXECUTED) from None

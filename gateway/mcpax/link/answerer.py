@@ -20,11 +20,13 @@ from mcpax.core.subserver import Progress
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.link import messages
 from mcpax.link.caller import CANCELLED, MAX_IN_FLIGHT, PROGRESS, Send, parse_cancel
-from mcpax.link.messages import Direction, Message
+from mcpax.link.messages import BadMessage, Direction, Message
 
 log = structlog.get_logger("mcpax.link")
 
 NO_PARAMS = Raw(b"{}")
+MOST_WAITING = 2 * MAX_IN_FLIGHT
+"""Requests whose answers wait to be taken, refusals included. Whoever asks on without listening loses the link."""
 
 OnRequest = Callable[[Raw, Progress], Awaitable[Any]]
 """Answer a request: its parameters, and how to tell progress. Returns the result or raises `Fault`."""
@@ -47,6 +49,7 @@ class Answerer:
         self._running: dict[int, asyncio.Task[None]] = {}
 
     def receive(self, message: Message) -> None:
+        """Raises `BadMessage` where going on would only pile up."""
         if message.method is UNSET:
             return  # an answer, and this end has asked nothing
         params = NO_PARAMS if message.params is UNSET else message.params
@@ -56,7 +59,10 @@ class Answerer:
         if message.id in self._running:
             log.warning("request_id_reused", method=message.method[:100], id=message.id)
             return
-        task = asyncio.ensure_future(self._answer(message.id, message.method, params))
+        if len(self._running) >= MOST_WAITING:
+            raise BadMessage(f"{MOST_WAITING} requests wait for their answers to be taken")
+        busy = len(self._running) >= MAX_IN_FLIGHT
+        task = asyncio.ensure_future(self._answer(message.id, message.method, params, busy=busy))
         self._running[message.id] = task
         task.add_done_callback(partial(self._ended, message.id))
 
@@ -71,16 +77,16 @@ class Answerer:
         else:
             self._on_notification(method, params)
 
-    async def _answer(self, identifier: int, method: str, params: Raw) -> None:
+    async def _answer(self, identifier: int, method: str, params: Raw, *, busy: bool) -> None:
         with contextlib.suppress(Fault):  # the link has ended meanwhile
-            await self._send(await self._answered(identifier, method, params))
+            await self._send(await self._answered(identifier, method, params, busy=busy))
 
-    async def _answered(self, identifier: int, method: str, params: Raw) -> str:
+    async def _answered(self, identifier: int, method: str, params: Raw, *, busy: bool) -> str:
         try:
             handler = self._requests.get(method)
             if handler is None:
                 raise Fault(ErrorKind.TOOL_NOT_FOUND, f"Unknown method: {method[:100]}", outcome=Outcome.NOT_EXECUTED)
-            if len(self._running) > MAX_IN_FLIGHT:
+            if busy:
                 raise Fault(ErrorKind.DEVICE_BUSY, f"{MAX_IN_FLIGHT} requests are under way.", outcome=Outcome.NOT_EXECUTED)
 
             async def progress(done: float, total: float | None, text: str | None) -> None:
@@ -88,8 +94,8 @@ class Answerer:
                 await self._send(messages.notification(self._direction, PROGRESS, {k: v for k, v in told.items() if v is not None}))
 
             answer = messages.result(self._direction, identifier, await handler(params, progress))
-            if len(answer) > messages.MAX_MESSAGE_BYTES // 2:  # a character may take several bytes; only long answers are measured
-                _check_size(answer)
+            if size := messages.too_long(answer):
+                raise _withheld(size)
             return answer
         except Fault as fault:
             return messages.error(self._direction, identifier, fault)
@@ -106,12 +112,10 @@ class Answerer:
             task.cancel()
 
 
-def _check_size(answer: str) -> None:
-    size = len(answer.encode())
-    if size > messages.MAX_MESSAGE_BYTES:
-        raise Fault(
-            ErrorKind.CHILD_ERROR,
-            f"The result takes {size} bytes, at most {messages.MAX_MESSAGE_BYTES} pass a link.",
-            hint="It ran; its result is withheld. Ask for less.",
-            outcome=Outcome.EXECUTED,
-        )
+def _withheld(size: int) -> Fault:
+    return Fault(
+        ErrorKind.CHILD_ERROR,
+        f"The result takes {size} bytes, at most {messages.MAX_MESSAGE_BYTES} pass a link.",
+        hint="It ran; its result is withheld. Ask for less.",
+        outcome=Outcome.EXECUTED,
+    )

@@ -11,17 +11,22 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
+import structlog
 from msgspec import UNSET, Raw
 
 from mcpax.core.subserver import Progress
 from mcpax.errors import ErrorKind, Fault, Outcome, RelayedFault
 from mcpax.link import messages
-from mcpax.link.messages import Direction, Message
+from mcpax.link.messages import BadMessage, Direction, Message
+
+log = structlog.get_logger("mcpax.link")
 
 Send = Callable[[str], Awaitable[None]]
 
 MAX_IN_FLIGHT = 512
 """Requests that one link may have waiting for answers; more are refused rather than queued."""
+CANCEL_S = 0.1
+"""How long telling of a cancellation may take: whoever gave up does not wait for a link that takes nothing."""
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 
@@ -43,6 +48,7 @@ class Waiting:
     def __init__(self, progress: Progress | None) -> None:
         self.answer: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self.progress = progress
+        self.reporting: asyncio.Task[None] | None = None
 
 
 class Caller:
@@ -52,7 +58,6 @@ class Caller:
         self._waiting: dict[int, Waiting] = {}
         self._last_id = 0
         self._closed = ""
-        self._reporting: set[asyncio.Task[None]] = set()
 
     async def request(self, method: str, params: dict[str, Any], *, progress: Progress | None = None) -> Raw:
         """Ask and wait; cancelling the wait cancels the request. Raises `Fault`."""
@@ -69,25 +74,38 @@ class Caller:
         identifier = self._last_id
         if progress is not None:
             params = {**params, "_meta": {**params.get("_meta", {}), "progressToken": identifier}}
+        try:
+            text = messages.request(self._direction, identifier, method, params)
+        except BadMessage as bad:
+            raise Fault(ErrorKind.INVALID_PARAMS, f"{method}: {bad!s:.300}.", outcome=Outcome.NOT_EXECUTED) from None
         waiting = self._waiting[identifier] = Waiting(progress)
         try:
-            await self._send(messages.request(self._direction, identifier, method, params))
+            await self._send(text)
             return await waiting.answer
         except asyncio.CancelledError:
             await self._tell_cancelled(identifier)
             raise
         finally:
-            self._waiting.pop(identifier, None)
+            del self._waiting[identifier]
+            if not waiting.answer.cancel() and not waiting.answer.cancelled():
+                waiting.answer.exception()  # seen, also where sending failed first
 
     async def notify(self, method: str, params: dict[str, Any]) -> None:
         """Tell; lost with the link."""
-        if not self._closed:
-            await self._send(messages.notification(self._direction, method, params))
+        if self._closed:
+            return
+        try:
+            text = messages.notification(self._direction, method, params)
+        except BadMessage as bad:
+            log.warning("notification_left_out", method=method[:100], problem=str(bad)[:300])
+            return
+        await self._send(text)
 
     async def _tell_cancelled(self, identifier: int) -> None:
         if not self._closed:
-            with contextlib.suppress(Fault):
-                await self._send(messages.notification(self._direction, CANCELLED, {"requestId": identifier}))
+            with contextlib.suppress(Fault, TimeoutError):
+                async with asyncio.timeout(CANCEL_S):
+                    await self._send(messages.notification(self._direction, CANCELLED, {"requestId": identifier}))
 
     def receive(self, message: Message) -> None:
         """An answer, or progress. What answers nothing that was asked is ignored: it may have been cancelled."""
@@ -100,7 +118,7 @@ class Caller:
             return
         if message.error is not UNSET:
             told = message.error
-            waiting.answer.set_exception(RelayedFault(told.code, told.message[: messages.MAX_ERROR_CHARS], told.data))
+            waiting.answer.set_exception(RelayedFault(told.code, told.message[: messages.MAX_ERROR_CHARS], told.details()))
         elif message.result is not UNSET:
             waiting.answer.set_result(message.result)
         else:
@@ -109,14 +127,14 @@ class Caller:
     def _progressed(self, params: Raw) -> None:
         try:
             told = msgspec.json.decode(params, type=_Progress)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return
         waiting = self._waiting.get(told.progressToken)
-        if waiting is None or waiting.progress is None or self._reporting:
-            return  # the one before is still being told: progress may be skipped, it must not pile up
-        task = asyncio.ensure_future(_report(waiting.progress, told))
-        self._reporting.add(task)
-        task.add_done_callback(self._reporting.discard)
+        if waiting is None or waiting.progress is None:
+            return
+        if waiting.reporting is None or waiting.reporting.done():
+            # Else the one before is still being told: progress may be skipped, it must not pile up.
+            waiting.reporting = asyncio.ensure_future(_report(waiting.progress, told))
 
     def close(self, reason: str) -> None:
         """The link has ended: whoever waits is told, and nobody can ask any more."""
@@ -135,7 +153,7 @@ def parse_cancel(params: Raw) -> int | None:
     """Which request a cancellation means."""
     try:
         return msgspec.json.decode(params, type=_Cancel).requestId
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
 
 

@@ -13,7 +13,9 @@ log = structlog.get_logger("mcpax.link")
 
 
 class End(Protocol):
-    def receive(self, message: Message) -> None: ...
+    def receive(self, message: Message) -> None:
+        """May raise `BadMessage`."""
+        ...
 
 
 async def read(wire: Wire, ends: dict[Direction, End]) -> str:
@@ -21,10 +23,10 @@ async def read(wire: Wire, ends: dict[Direction, End]) -> str:
     while True:
         try:
             direction, message = decode(await wire.receive())
+            ends[direction].receive(message)
         except WireClosed as closed:
             return str(closed)
         except BadMessage as bad:
             log.warning("bad_message", problem=str(bad)[:300])
             await wire.close("bad message")
             return f"it sent a bad message: {str(bad)[:300]}"
-        ends[direction].receive(message)

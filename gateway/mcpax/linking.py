@@ -13,6 +13,7 @@ from pathlib import Path
 from ssl import SSLContext
 from urllib.parse import urlsplit
 
+import structlog
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -27,7 +28,7 @@ from mcpax.front.connections import PEER_CERTIFICATE
 from mcpax.front.guard import is_loopback
 from mcpax.link.anchors import read_anchors
 from mcpax.link.authority import AuthorityProof, sign_authority
-from mcpax.link.child import ChildEnd, Introduction, Parentage
+from mcpax.link.child import ChildEnd, Introduction, LinkRefused, Parentage
 from mcpax.link.downlink import Downlink
 from mcpax.link.endpoint import CHILD_PATH, PARENT_PATH, REPLICA_PATH, Endpoint, Pass
 from mcpax.link.parent import ParentEnd
@@ -36,6 +37,8 @@ from mcpax.link.tls import ClientCertificates, client_context, read_peer, server
 from mcpax.link.tree import tree
 from mcpax.link.uplink import Uplink
 from mcpax.link.wire import Wire
+
+log = structlog.get_logger("mcpax.linking")
 
 DOORS = frozenset({CHILD_PATH, PARENT_PATH, REPLICA_PATH})
 
@@ -110,6 +113,9 @@ class Linking:
         self._dialled_by_parent = True
         try:
             return await ChildEnd(self._aggregator, wire, self._introduction, self._parentage).run()
+        except LinkRefused as refused:
+            log.warning("link_refused", problem=str(refused))
+            return str(refused)
         finally:
             self._dialled_by_parent = False
 

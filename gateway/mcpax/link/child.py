@@ -111,6 +111,7 @@ class ChildEnd:
         self._log = structlog.get_logger("mcpax.uplink")
         self._registrations: dict[str, _Registration] = {}
         """By subserver id."""
+        self._leaving = False
         self._refused: dict[str, str] = {}
         """Why those are not registered that should be, as last told."""
         self._news: deque[Notification] = deque(maxlen=OUTBOX_NOTIFICATIONS)
@@ -197,6 +198,8 @@ class ChildEnd:
 
     async def _follow_subservers(self) -> None:
         """Have registered exactly those that are here."""
+        if self._leaving:
+            return
         here = {each.request.subserver_id: each for each in self._aggregator.registry if self._shows(each)}
         for subserver_id in self._registrations.keys() - here.keys():
             gone = self._registrations.pop(subserver_id)
@@ -262,9 +265,11 @@ class ChildEnd:
 
     async def deregister(self) -> None:
         """Say goodbye, so that the parent need not wait for us. Never fails: who is not heard is missed soon enough."""
+        self._leaving = True
         with contextlib.suppress(Fault, TimeoutError):
             async with asyncio.timeout(GOODBYE_S):
-                for registration in tuple(self._registrations.values()):
+                while self._registrations:
+                    _, registration = self._registrations.popitem()
                     await self._up.request("mcpax/deregister", {"session_id": registration.session_id})
 
     # --- upward: staying

@@ -21,6 +21,8 @@ log = structlog.get_logger("mcpax.redial")
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 15.0
+SETTLED_S = 1.0
+"""A link that was of use for this long is dialled again at once; one that ends sooner counts as a failure, and pauses grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,55 +48,81 @@ class LinkState:
     """How often a link has come about."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    settled: bool
+    retry_s: float | None = None
+    """When to try again, if the other side said so."""
+
+
 Serve = Callable[[Wire], Awaitable[str]]
 """Serve a link until it ends; returns why. May raise `LinkRefused`."""
 
 
 class Redialler:
-    def __init__(self, targets: Sequence[Target], serve: Serve, *, spread: Callable[[], float] = random.random) -> None:
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        serve: Serve,
+        *,
+        spread: Callable[[], float] = random.random,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         """`targets`: the first is preferred, the others stand in for it."""
         self._targets = targets
         self._serve = serve
         self._spread = spread
+        self._sleep = sleep
+        self._stopping = False
+        self._connected_at: float | None = None
         self.state = LinkState()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled, or until the link ends after `stop`."""
         failures = 0
-        while True:
+        while not self._stopping:
             # One round over all addresses without a pause, then ever longer pauses between rounds.
-            target = self._targets[failures % len(self._targets)]
-            wanted_s = await self._once(target)
-            if self.state.connected:
-                self.state.connected = False
+            attempt = await self._once(self._targets[failures % len(self._targets)])
+            if attempt.settled:
                 failures = 0
                 continue
             failures += 1
             if failures % len(self._targets) == 0:
-                rounds = failures // len(self._targets)
-                grown_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(rounds - 1, 16))
-                await asyncio.sleep((grown_s if wanted_s is None else wanted_s) * (0.5 + self._spread() / 2))
+                await self._sleep(self._pause_s(failures // len(self._targets), attempt) * (0.5 + self._spread() / 2))
 
-    async def _once(self, target: Target) -> float | None:
-        """Dial and serve once; returns when to try again, if the other side said so."""
+    def stop(self) -> None:
+        """Serve on, but when this link ends dial no more."""
+        self._stopping = True
+
+    def _pause_s(self, rounds: int, attempt: _Attempt) -> float:
+        if attempt.retry_s is not None:
+            return min(attempt.retry_s, LONGEST_PAUSE_S)
+        return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(rounds - 1, 16))
+
+    async def _once(self, target: Target) -> _Attempt:
         state = self.state
         state.attempts += 1
         state.url = target.url
+        self._connected_at = None
+        retry_s = None
         try:
             async with dial(target.url, target.headers, target.tls) as wire:
-                reason = await self._serve(wire)
+                self._failed("link_lost", await self._serve(wire))
         except CannotDial as error:
             self._failed("cannot_dial", str(error))
-            return None
         except LinkRefused as error:
-            state.connected = False
             self._failed("link_refused", str(error))
-            return min(error.retry_s, LONGEST_PAUSE_S)
-        self._failed("link_lost", reason)
-        return None
+            retry_s = error.retry_s
+        except Exception as error:  # whatever went wrong with one link, the next may do better
+            log.exception("link_failed", url=target.url)
+            self._failed("link_failed", f"{type(error).__name__}: {error}")
+        since = self._connected_at
+        state.connected = False
+        return _Attempt(since is not None and asyncio.get_running_loop().time() - since >= SETTLED_S, retry_s)
 
     def connected(self) -> None:
         """Whoever serves says so when the link is of use."""
+        self._connected_at = asyncio.get_running_loop().time()
         self.state.connected = True
         self.state.problem = ""
         self.state.links += 1

@@ -23,7 +23,7 @@ class Uplink:
         self._end: ChildEnd | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled, or left."""
         await self._redialler.run()
 
     async def _serve(self, wire: Wire) -> str:
@@ -34,7 +34,8 @@ class Uplink:
             self._end = None
 
     async def leave(self) -> None:
-        """Deregister, before the aggregator closes."""
+        """Deregister for good, but answer what is under way. Before the aggregator drains."""
+        self._redialler.stop()
         if self._end is not None:
             await self._end.deregister()
 

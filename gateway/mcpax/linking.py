@@ -28,9 +28,10 @@ from mcpax.front.connections import PEER_CERTIFICATE
 from mcpax.front.guard import is_loopback
 from mcpax.link.anchors import read_anchors
 from mcpax.link.authority import AuthorityProof, sign_authority
-from mcpax.link.child import ChildEnd, Introduction, LinkRefused, Parentage
+from mcpax.link.child import ChildEnd
 from mcpax.link.downlink import Downlink
 from mcpax.link.endpoint import CHILD_PATH, PARENT_PATH, REPLICA_PATH, Endpoint, Pass
+from mcpax.link.introduction import Introduction, LinkRefused, Parentage
 from mcpax.link.parent import ParentEnd
 from mcpax.link.redial import Target
 from mcpax.link.tls import ClientCertificates, client_context, read_peer, server_context

@@ -17,8 +17,8 @@ from mcpax.core.registration import RegistrationRequest
 from mcpax.core.subserver import Notification, Subserver
 from mcpax.front.guard import Access
 from mcpax.front.http import build_app, open_listener, serve_http
-from mcpax.link.child import Introduction, Parentage
 from mcpax.link.endpoint import CHILD_PATH, PARENT_PATH, Endpoint, Pass
+from mcpax.link.introduction import Introduction, Parentage
 from mcpax.link.parent import ParentEnd
 from mcpax.link.redial import Target
 from mcpax.link.uplink import Uplink

@@ -14,8 +14,9 @@ from structlog.testing import capture_logs
 from mcpax.capability import AuthScope
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.principal import Principal
-from mcpax.link.child import ChildEnd, Introduction, LinkRefused, Parentage
+from mcpax.link.child import ChildEnd
 from mcpax.link.connection import read
+from mcpax.link.introduction import Introduction, LinkRefused, Parentage
 from mcpax.link.messages import Direction, Message
 from mcpax.link.parent import ParentEnd
 from tests.link.frames import SCRIPT_ENDS, ScriptedWire, frames, meant_frames

@@ -10,7 +10,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
 from mcpax.link import redial
-from mcpax.link.child import LinkRefused
+from mcpax.link.introduction import LinkRefused
 from mcpax.link.redial import Redialler, Target
 from mcpax.link.wire import SUBPROTOCOL, Wire
 from tests.link.nodes import eventually

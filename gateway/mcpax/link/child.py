@@ -1,4 +1,4 @@
-"""The child's end of one link: registers, keeps its registrations alive, tells what changes, and answers calls.
+"""The child's end of one link: registers, stays registered, tells what changes, and answers calls.
 
 Knows nothing of how the link came about nor of what to do when it ends.
 """
@@ -6,81 +6,29 @@ Knows nothing of how the link came about nor of what to do when it ends.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 
 import msgspec
-import structlog
 from msgspec import Raw
 
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.notify import LIST_CHANGED
-from mcpax.core.own_tools import OWN_SEGMENT
-from mcpax.core.registration import MISSED_HEARTBEATS, SUBTREE_IDS, RegistrationRequest
-from mcpax.core.registry import Session
+from mcpax.core.registration import MISSED_HEARTBEATS
+from mcpax.core.source import SOURCE
 from mcpax.core.subserver import Json, Notification, Progress
-from mcpax.errors import ErrorKind, Fault, RelayedFault
+from mcpax.errors import Fault
 from mcpax.link import tree
 from mcpax.link.answerer import Answerer
 from mcpax.link.caller import Caller
 from mcpax.link.connection import read
+from mcpax.link.introduction import Introduction, LinkRefused, Parentage
 from mcpax.link.messages import Direction
-from mcpax.link.parent import AGGREGATOR_ID
-from mcpax.link.view import CallParams, View
+from mcpax.link.news import News
+from mcpax.link.registrations import Registrations
+from mcpax.link.view import CallParams
 from mcpax.link.wire import Wire
 
-OUTBOX_NOTIFICATIONS = 1000
-"""News that wait for a slow parent; then the oldest goes. A list that changed is asked for anew, so no state is lost."""
 REGISTER_S = 20.0
-GOODBYE_S = 1.0
-
-
-REFUSED_PAUSE_S = 5.0
-"""Being refused does not mend itself quickly, and every attempt costs the other side work."""
-
-
-class LinkRefused(Exception):
-    """The parent will not have us; says why, and when it makes sense to ask again."""
-
-    def __init__(self, message: str, retry_s: float = REFUSED_PAUSE_S) -> None:
-        super().__init__(message)
-        self.retry_s = retry_s
-
-
-class Parentage:
-    """Under whom this aggregator is just now. One for all links of an aggregator: it has one parent at most (draft §13.4)."""
-
-    def __init__(self) -> None:
-        self.parent_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Introduction:
-    """How a child presents itself."""
-
-    subserver_id: str
-    segment: str
-    heartbeat_s: float
-    authority: str | None = None
-    prove: Callable[[str, str], str] | None = None
-    """Make a proof of authority for the aggregator of that id, about the subserver of that id."""
-    parent_id: str | None = None
-    """The only parent to register with; None: whoever has the address and the certificate. Without it a dishonest parent could have us
-    sign a proof for another aggregator, and show it there."""
-    each_on_its_own: bool = False
-    """Register every subserver by itself, as if it were the parent's own (draft B.3), instead of the subtree."""
-    among_replicas: bool = False
-    """To another replica of this very aggregator: show it what we serve ourselves, and not what others show us. It is no parent."""
-
-
-@dataclass(slots=True)
-class _Registration:
-    view: View
-    request: RegistrationRequest
-    session_id: str = ""
-    told_ids: frozenset[str] = field(default_factory=frozenset)
 
 
 class _ListParams(msgspec.Struct, rename={"meta": "_meta"}):
@@ -92,33 +40,15 @@ class _StatusParams(msgspec.Struct):
     ask_s: float = tree.ASK_S
 
 
-class _Answer(msgspec.Struct, rename={"aggregator_id": AGGREGATOR_ID}):
-    assigned_segment: str
-    session_id: str
-    aggregator_id: str
-
-
-class _Identity(msgspec.Struct, rename={"aggregator_id": AGGREGATOR_ID}):
-    aggregator_id: str
-
-
 class ChildEnd:
     def __init__(self, aggregator: Aggregator, wire: Wire, introduction: Introduction, parentage: Parentage) -> None:
         self._aggregator = aggregator
         self._wire = wire
         self._introduction = introduction
         self._parentage = parentage
-        self._log = structlog.get_logger("mcpax.uplink")
-        self._registrations: dict[str, _Registration] = {}
-        """By subserver id."""
-        self._leaving = False
-        self._refused: dict[str, str] = {}
-        """Why those are not registered that should be, as last told."""
-        self._news: deque[Notification] = deque(maxlen=OUTBOX_NOTIFICATIONS)
-        self._wake = asyncio.Event()
-        self._interval_ms = int(introduction.heartbeat_s * 1000)
-        self.parent_id: str | None = None
+        self._news = News()
         self._up = Caller(Direction.UP, wire.send)
+        self._registrations = Registrations(aggregator, self._up, introduction)
         self._down = Answerer(
             Direction.DOWN,
             wire.send,
@@ -133,20 +63,17 @@ class ChildEnd:
 
     async def run(self, registered: Callable[[], None] = lambda: None) -> str:
         """Register and serve until the link ends; returns why. Raises `LinkRefused`."""
-        unsubscribe = self._aggregator.notifier.subscribe(self._hear)
+        unsubscribe = self._aggregator.notifier.subscribe(self._news.hear)
         reading = asyncio.ensure_future(read(self._wire, {Direction.UP: self._up, Direction.DOWN: self._down}))
         serving = asyncio.ensure_future(self._serve(registered))
         reason = "stopped"
         try:
             await asyncio.wait((reading, serving), return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                reason = reading.result()
-                return reason
-            reason = serving.result()
+            reason = (reading if reading.done() else serving).result()
             return reason
         finally:
             unsubscribe()
-            if self.parent_id is not None and self._parentage.parent_id == self.parent_id:
+            if self._parentage.parent_id == self._registrations.parent_id:
                 self._parentage.parent_id = None
             self._up.close(reason)
             self._down.close()
@@ -154,210 +81,63 @@ class ChildEnd:
                 task.cancel()
             await asyncio.gather(reading, serving, return_exceptions=True)
 
+    async def leave(self) -> None:
+        """Deregister for good; calls under way are still answered."""
+        await self._registrations.leave()
+
+    # --- upward
+
     async def _serve(self, registered: Callable[[], None]) -> str:
         try:
             async with asyncio.timeout(REGISTER_S):
-                await self._register_all()
+                await self._registrations.keep()
         except TimeoutError:
             return f"the parent did not register us within {REGISTER_S:g} s"
         except Fault as fault:
-            retry_ms = fault.data().get("retry_after_ms")
-            raise LinkRefused(fault.message, retry_ms / 1000 if isinstance(retry_ms, int) else REFUSED_PAUSE_S) from None
+            raise LinkRefused.by(fault) from None
+        if not self._introduction.among_replicas:
+            self._parentage.parent_id = self._registrations.parent_id
         registered()
         beating = asyncio.ensure_future(self._beat())
-        telling = asyncio.ensure_future(self._tell())
+        telling = asyncio.ensure_future(self._news.tell_all(self._tell))
         try:
             await asyncio.wait((beating, telling), return_when=asyncio.FIRST_COMPLETED)
-            done = beating if beating.done() else telling
-            return done.result()
+            (beating if beating.done() else telling).result()
+        except TimeoutError:
+            return "the parent does not answer heartbeats"
+        except Fault as fault:
+            return f"the parent refuses us: {fault.message}"
         finally:
             for task in (beating, telling):
                 task.cancel()
             await asyncio.gather(beating, telling, return_exceptions=True)
+        return "stopped"
 
-    # --- upward: registering
-
-    async def _register_all(self) -> None:
-        if self._introduction.each_on_its_own:
-            await self._follow_subservers()
-        else:
-            await self._register(self._request_for_subtree(), None)
-
-    def _request_for_subtree(self) -> RegistrationRequest:
-        told = self._introduction
-        return RegistrationRequest(
-            told.subserver_id,
-            told.segment,
-            "native",
-            heartbeat_interval_ms=self._interval_ms,
-            authority=told.authority,
-            capabilities=frozenset({"tools", "notifications"}),
-            is_aggregator=True,
-            subtree_ids=self._aggregator.registry.subtree_ids(),
-        )
-
-    async def _follow_subservers(self) -> None:
-        """Have registered exactly those that are here."""
-        if self._leaving:
-            return
-        here = {each.request.subserver_id: each for each in self._aggregator.registry if self._shows(each)}
-        for subserver_id in self._registrations.keys() - here.keys():
-            gone = self._registrations.pop(subserver_id)
-            with contextlib.suppress(RelayedFault):  # it may be gone there, too
-                await self._up.request("mcpax/deregister", {"session_id": gone.session_id})
-        for subserver_id, session in here.items():
-            request = replace(
-                session.request,
-                heartbeat_interval_ms=self._interval_ms,
-                authority=None if self._introduction.among_replicas else self._introduction.authority,
-                authority_proof=None,
-                subtree_ids=session.subtree_ids,
-                auth_scope=session.scope,
-                fence=session.fence if self._introduction.among_replicas else 0,
-            )
-            known = self._registrations.get(subserver_id)
-            if known is None or replace(known.request, subtree_ids=session.subtree_ids) != request:
-                await self._register_one(request)
-
-    def _shows(self, session: Session) -> bool:
-        """The aggregator's own tools are about itself, and it is not there when its subservers stand alone."""
-        return session.segment != OWN_SEGMENT and (session.principal.claims or not self._introduction.among_replicas)
-
-    async def _register_one(self, request: RegistrationRequest) -> None:
-        """One that is refused is no reason to do without the others; it is asked for again with the next heartbeat."""
-        try:
-            await self._register(request, request.segment)
-        except RelayedFault as fault:
-            if self._refused.get(request.subserver_id) != fault.message:
-                self._log.warning("registration_refused", segment=request.segment, problem=fault.message)
-            self._refused[request.subserver_id] = fault.message
-        else:
-            self._refused.pop(request.subserver_id, None)
-
-    async def _register(self, request: RegistrationRequest, subserver: str | None) -> None:
-        registration = _Registration(View(self._aggregator, request.segment, subserver), request, told_ids=request.subtree_ids)
-        before = self._registrations.get(request.subserver_id)
-        self._registrations[request.subserver_id] = registration
-        try:
-            answer = msgspec.json.decode(await self._up.request("mcpax/register", (await self._proven(request)).to_json()), type=_Answer)
-        except BaseException:
-            if before is None:
-                del self._registrations[request.subserver_id]
-            else:
-                self._registrations[request.subserver_id] = before
-            raise
-        registration.session_id = answer.session_id
-        if not self._introduction.among_replicas:
-            self.parent_id = self._parentage.parent_id = answer.aggregator_id
-        self._log.info("registered_upstream", segment=answer.assigned_segment, session=answer.session_id, parent=answer.aggregator_id)
-
-    async def _proven(self, request: RegistrationRequest) -> RegistrationRequest:
-        """For the right parent, and with a proof made for this very one if we have the means."""
-        wanted, prove = self._introduction.parent_id, self._introduction.prove
-        if wanted is None and prove is None:
-            return request
-        parent = msgspec.json.decode(await self._up.request("mcpax/identity", {}), type=_Identity).aggregator_id
-        if wanted not in (None, parent):
-            raise LinkRefused(f"the aggregator there is {parent}, and parent_id in [upstream] wants {wanted}")
-        if prove is None or request.authority is None:
-            return request
-        return replace(request, authority_proof=prove(parent, request.subserver_id))
-
-    async def deregister(self) -> None:
-        """Say goodbye, so that the parent need not wait for us. Never fails: who is not heard is missed soon enough."""
-        self._leaving = True
-        with contextlib.suppress(Fault, TimeoutError):
-            async with asyncio.timeout(GOODBYE_S):
-                while self._registrations:
-                    _, registration = self._registrations.popitem()
-                    await self._up.request("mcpax/deregister", {"session_id": registration.session_id})
-
-    # --- upward: staying
-
-    async def _beat(self) -> str:
+    async def _beat(self) -> None:
         interval_s = self._introduction.heartbeat_s
         while True:
             await asyncio.sleep(interval_s)
-            try:
-                async with asyncio.timeout(MISSED_HEARTBEATS * interval_s):
-                    await self._beat_once()
-            except TimeoutError:
-                return "the parent does not answer heartbeats"
-            except Fault as fault:
-                return f"heartbeat refused: {fault.message}"
+            async with asyncio.timeout(MISSED_HEARTBEATS * interval_s):
+                await self._registrations.keep()
 
-    async def _beat_once(self) -> None:
-        if self._introduction.each_on_its_own:
-            await self._follow_subservers()
-        for subserver_id, registration in tuple(self._registrations.items()):
-            params: Json = {"session_id": registration.session_id}
-            ids = self._ids_of(subserver_id)
-            if ids != registration.told_ids:
-                params[SUBTREE_IDS] = sorted(ids)
-            try:
-                await self._up.request("mcpax/heartbeat", params)
-                registration.told_ids = ids
-            except Fault as fault:
-                if fault.code == ErrorKind.REGISTERED_ELSEWHERE.value.code:
-                    self._give_up(fault.data().get("aggregator_ids"))
-                elif fault.code == ErrorKind.REGISTRATION_CYCLE.value.code:
-                    raise LinkRefused(fault.message) from None
-                else:
-                    raise
-
-    def _ids_of(self, subserver_id: str) -> frozenset[str]:
-        """Who is below a registration just now."""
-        if not self._introduction.each_on_its_own:
-            return self._aggregator.registry.subtree_ids()
-        return frozenset[str]().union(
-            *(session.subtree_ids for session in self._aggregator.registry if session.request.subserver_id == subserver_id)
-        )
-
-    def _give_up(self, elsewhere: object) -> None:
-        """Part of our subtree has another place in the tree; we came later, so we let it go."""
-        if not isinstance(elsewhere, list):
-            return
-        for session in self._aggregator.registry:
-            if session.subtree_ids & {each for each in elsewhere if isinstance(each, str)}:
-                self._log.warning("given_up", segment=session.segment, session=session.id, reason="registered elsewhere in the tree")
-                self._aggregator.deregister(session.id)
-
-    # --- upward: news
-
-    def _hear(self, notification: Notification) -> None:
-        if notification == LIST_CHANGED and LIST_CHANGED in self._news:
-            return
-        self._news.append(notification)
-        self._wake.set()
-
-    async def _tell(self) -> str:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._news:
-                try:
-                    await self._tell_one(self._news.popleft())
-                except Fault as fault:
-                    return fault.message
-
-    async def _tell_one(self, notification: Notification) -> None:
+    async def _tell(self, notification: Notification) -> None:
         if notification == LIST_CHANGED:
-            await self._beat_once()  # who is below may have changed with the list
+            await self._registrations.keep()  # who is below may have changed with the list
         params = notification.params
-        if "x-mcpax-source" in params:
-            if not self._shows_source(str(params["x-mcpax-source"])):
+        if SOURCE in params:
+            if not self._shows(str(params[SOURCE])):
                 return
-            params = {**params, "x-mcpax-source": self._known_source(str(params["x-mcpax-source"]))}
+            params = {**params, SOURCE: self._known_as(str(params[SOURCE]))}
         await self._up.notify(notification.method, params)
 
-    def _shows_source(self, source: str) -> bool:
+    def _shows(self, source: str) -> bool:
         """What another replica told us is not told back to it."""
         if not self._introduction.among_replicas:
             return True
         segment = source.partition(".")[2].partition(".")[0]
-        return any(each.segment == segment and self._shows(each) for each in self._aggregator.registry)
+        return any(each.segment == segment and self._registrations.shows(each) for each in self._aggregator.registry)
 
-    def _known_source(self, source: str) -> str:
+    def _known_as(self, source: str) -> str:
         """As the parent knows us: by the segment we registered under, or not at all."""
         below = source.partition(".")[2]
         return below if self._introduction.each_on_its_own else ".".join(filter(None, (self._introduction.segment, below)))
@@ -366,17 +146,11 @@ class ChildEnd:
 
     async def _list(self, params: Raw, _: Progress) -> Json:
         told = msgspec.json.decode(params, type=_ListParams)
-        return self._view(str(told.meta.get("x-mcpax-registration", ""))).page(told.cursor)
+        return self._registrations.view(str(told.meta.get("x-mcpax-registration", ""))).page(told.cursor)
 
     async def _call(self, params: Raw, progress: Progress) -> Json:
         told = msgspec.json.decode(params, type=CallParams)
-        return await self._view(told.meta.registration).call(told, progress)
-
-    def _view(self, subserver_id: str) -> View:
-        registration = self._registrations.get(subserver_id)
-        if registration is None:
-            raise Fault(ErrorKind.UNKNOWN_SESSION, "Nothing is registered here under that id.")
-        return registration.view
+        return await self._registrations.view(told.meta.registration).call(told, progress)
 
     async def _pong(self, _params: Raw, _: Progress) -> Json:
         return {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from mcpax.link.child import LinkRefused
+from mcpax.link.introduction import LinkRefused
 from mcpax.link.wire import CannotDial, Wire, dial
 
 log = structlog.get_logger("mcpax.redial")

@@ -13,7 +13,8 @@ import structlog
 
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.subserver import Json
-from mcpax.link.child import ChildEnd, Introduction, Parentage
+from mcpax.link.child import ChildEnd
+from mcpax.link.introduction import Introduction, Parentage
 from mcpax.link.redial import Redialler, Target
 from mcpax.link.wire import Wire
 

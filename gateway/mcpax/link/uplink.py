@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.subserver import Json
-from mcpax.link.child import ChildEnd, Introduction, Parentage
+from mcpax.link.child import ChildEnd
+from mcpax.link.introduction import Introduction, Parentage
 from mcpax.link.redial import Redialler, Target
 from mcpax.link.wire import Wire
 
@@ -37,7 +38,7 @@ class Uplink:
         """Deregister for good, but answer what is under way. Before the aggregator drains."""
         self._redialler.stop()
         if self._end is not None:
-            await self._end.deregister()
+            await self._end.leave()
 
     def describe(self) -> Json:
         state = self._redialler.state

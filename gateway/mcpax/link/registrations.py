@@ -1,0 +1,211 @@
+"""What a child has registered over one link, and keeping it true: registering, heartbeats, and who is below.
+
+Either the whole subtree is one registration, or every subserver has one of its own. A session that the parent no longer knows is registered
+anew on the same link. Knows nothing of the wire, nor when heartbeats are due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, replace
+
+import msgspec
+import structlog
+
+from mcpax.core.aggregator import Aggregator
+from mcpax.core.own_tools import OWN_SEGMENT
+from mcpax.core.registration import SUBTREE_IDS, RegistrationRequest
+from mcpax.core.registry import Session
+from mcpax.core.subserver import Json
+from mcpax.errors import ErrorKind, Fault, RelayedFault
+from mcpax.link.caller import Caller
+from mcpax.link.introduction import Introduction, LinkRefused
+from mcpax.link.parent import AGGREGATOR_ID
+from mcpax.link.view import View
+
+log = structlog.get_logger("mcpax.uplink")
+
+GOODBYE_S = 1.0
+
+
+@dataclass(slots=True)
+class _Registered:
+    view: View
+    request: RegistrationRequest
+    session_id: str = ""
+
+
+class _Answer(msgspec.Struct, rename={"aggregator_id": AGGREGATOR_ID}):
+    assigned_segment: str
+    session_id: str
+    aggregator_id: str
+
+
+class _Identity(msgspec.Struct, rename={"aggregator_id": AGGREGATOR_ID}):
+    aggregator_id: str
+
+
+class Registrations:
+    def __init__(self, aggregator: Aggregator, up: Caller, introduction: Introduction) -> None:
+        self._aggregator = aggregator
+        self._up = up
+        self._introduction = introduction
+        self._registered: dict[str, _Registered] = {}
+        """By subserver id."""
+        self._refused: dict[str, str] = {}
+        """Why those are not registered that should be, as last told."""
+        self._one_at_a_time = asyncio.Lock()
+        self._leaving = False
+        self.parent_id: str | None = None
+
+    def view(self, subserver_id: str) -> View:
+        """What the parent sees under a registration."""
+        registered = self._registered.get(subserver_id)
+        if registered is None:
+            raise Fault(ErrorKind.UNKNOWN_SESSION, "Nothing is registered here under that id.")
+        return registered.view
+
+    def shows(self, session: Session) -> bool:
+        """Whether it is registered by itself. The aggregator's own tools are about itself, which is not there when others stand alone."""
+        return session.segment != OWN_SEGMENT and (session.principal.claims or not self._introduction.among_replicas)
+
+    async def keep(self) -> None:
+        """Have registered exactly what should be, and show that it lives. Raises `Fault`, or `LinkRefused` where asking again is no use."""
+        async with self._one_at_a_time:
+            await self._register_missing()
+            for subserver_id in tuple(self._registered):
+                await self._beat(subserver_id)
+            await self._register_missing()  # those that the parent did not know any more
+
+    async def leave(self) -> None:
+        """Say goodbye, so that the parent need not wait for us. Never fails: who is not heard is missed soon enough."""
+        self._leaving = True
+        with contextlib.suppress(Fault, TimeoutError):
+            async with asyncio.timeout(GOODBYE_S), self._one_at_a_time:
+                while self._registered:
+                    await self._deregister(next(iter(self._registered)))
+
+    # --- registering
+
+    async def _register_missing(self) -> None:
+        if self._leaving:
+            return
+        if not self._introduction.each_on_its_own:
+            if not self._registered:
+                await self._register(self._request_for_subtree(), None)
+            return
+        here = {each.request.subserver_id: each for each in self._aggregator.registry if self.shows(each)}
+        for subserver_id in self._registered.keys() - here.keys():
+            with contextlib.suppress(RelayedFault):  # it may be gone there, too
+                await self._deregister(subserver_id)
+        for subserver_id, session in here.items():
+            request = self._request_for(session)
+            known = self._registered.get(subserver_id)
+            if known is None or replace(known.request, subtree_ids=request.subtree_ids) != request:
+                await self._register_one_of_many(request)
+
+    def _request_for_subtree(self) -> RegistrationRequest:
+        told = self._introduction
+        return RegistrationRequest(
+            told.subserver_id,
+            told.segment,
+            "native",
+            heartbeat_interval_ms=told.heartbeat_ms,
+            authority=told.authority,
+            capabilities=frozenset({"tools", "notifications"}),
+            is_aggregator=True,
+            subtree_ids=self._aggregator.registry.subtree_ids(),
+        )
+
+    def _request_for(self, session: Session) -> RegistrationRequest:
+        told = self._introduction
+        return replace(
+            session.request,
+            heartbeat_interval_ms=told.heartbeat_ms,
+            authority=None if told.among_replicas else told.authority,
+            authority_proof=None,
+            subtree_ids=session.subtree_ids,
+            auth_scope=session.scope,
+            fence=session.fence if told.among_replicas else 0,
+        )
+
+    async def _register_one_of_many(self, request: RegistrationRequest) -> None:
+        """One that is refused is no reason to do without the others; it is asked for again with the next heartbeat."""
+        try:
+            await self._register(request, request.segment)
+        except RelayedFault as fault:
+            if self._refused.get(request.subserver_id) != fault.message:
+                log.warning("registration_refused", segment=request.segment, problem=fault.message)
+            self._refused[request.subserver_id] = fault.message
+        else:
+            self._refused.pop(request.subserver_id, None)
+
+    async def _register(self, request: RegistrationRequest, subserver: str | None) -> None:
+        registered = _Registered(View(self._aggregator, request.segment, subserver), request)
+        before = self._registered.get(request.subserver_id)
+        self._registered[request.subserver_id] = registered  # now: the parent asks for the tools before it answers
+        try:
+            proven = await self._proven(request)
+            answer = msgspec.json.decode(await self._up.request("mcpax/register", proven.to_json()), type=_Answer)
+        except BaseException:
+            if before is None:
+                del self._registered[request.subserver_id]
+            else:
+                self._registered[request.subserver_id] = before
+            raise
+        registered.session_id = answer.session_id
+        self.parent_id = answer.aggregator_id
+        log.info("registered_upstream", segment=answer.assigned_segment, session=answer.session_id, parent=answer.aggregator_id)
+
+    async def _proven(self, request: RegistrationRequest) -> RegistrationRequest:
+        """For the right parent, and with a proof made for this very one if we have the means."""
+        wanted, prove = self._introduction.parent_id, self._introduction.prove
+        if wanted is None and prove is None:
+            return request
+        parent = msgspec.json.decode(await self._up.request("mcpax/identity", {}), type=_Identity).aggregator_id
+        if wanted not in (None, parent):
+            raise LinkRefused(f"the aggregator there is {parent}, and parent_id in [upstream] wants {wanted}")
+        if prove is None or request.authority is None:
+            return request
+        return replace(request, authority_proof=prove(parent, request.subserver_id))
+
+    async def _deregister(self, subserver_id: str) -> None:
+        gone = self._registered.pop(subserver_id)
+        await self._up.request("mcpax/deregister", {"session_id": gone.session_id})
+
+    # --- staying
+
+    async def _beat(self, subserver_id: str) -> None:
+        registered = self._registered[subserver_id]
+        params: Json = {"session_id": registered.session_id}
+        ids = self._ids_below(subserver_id)
+        if ids != registered.request.subtree_ids:
+            params[SUBTREE_IDS] = sorted(ids)
+        try:
+            await self._up.request("mcpax/heartbeat", params)
+            registered.request = replace(registered.request, subtree_ids=ids)
+        except RelayedFault as fault:
+            if fault.kind is ErrorKind.UNKNOWN_SESSION:
+                del self._registered[subserver_id]
+            elif fault.kind is ErrorKind.REGISTERED_ELSEWHERE:
+                self._let_go_of(fault.data().get("aggregator_ids"))
+            elif fault.kind is ErrorKind.REGISTRATION_CYCLE:
+                raise LinkRefused(fault.message) from None
+            else:
+                raise
+
+    def _ids_below(self, subserver_id: str) -> frozenset[str]:
+        """Who is below a registration just now."""
+        registry = self._aggregator.registry
+        if not self._introduction.each_on_its_own:
+            return registry.subtree_ids()
+        return frozenset[str]().union(*(each.subtree_ids for each in registry if each.request.subserver_id == subserver_id))
+
+    def _let_go_of(self, elsewhere: object) -> None:
+        """Part of our subtree has another place in the tree; we came later, so we let it go."""
+        ids = {each for each in elsewhere if isinstance(each, str)} if isinstance(elsewhere, list) else set()
+        for session in self._aggregator.registry:
+            if session.subtree_ids & ids:
+                log.warning("given_up", segment=session.segment, session=session.id, reason="registered elsewhere in the tree")
+                self._aggregator.deregister(session.id)

@@ -244,7 +244,7 @@ build_images() {
   local environments half other result=0 pio=("$VENV/bin/python" "$ROOT/firmware/pio/offline" run --silent)
   mapfile -t environments < <(sed -n 's/^\[env:\(.*\)\]$/--environment=\1/p' "$ROOT/firmware/platformio.ini")
   # The first alone: whoever finds that the project has changed empties the folder.
-  "${pio[@]}" "${environments[0]}" || return
+  "${pio[@]}" "${environments[@]:0:1}" || return
   half=$((${#environments[@]} / 2))
   "${pio[@]}" "${environments[@]:0:half}" &
   other=$!

@@ -106,8 +106,10 @@ class TestAllEnvironments:
             board.terminate()
 
     def test_nothing_is_made_a_second_time(self) -> None:
+        environments = [word for board in BOARDS for word in ("-e", board)]
+        BUILT.run(*environments)  # by this very Python, which may not have been the one before
         before = {board: BUILT.built(board).stat().st_mtime_ns for board in BOARDS}
-        output = BUILT.run(*(word for board in BOARDS for word in ("-e", board)))
+        output = BUILT.run(*environments)
         assert lines_that_build(output) == []
         assert {board: BUILT.built(board).stat().st_mtime_ns for board in BOARDS} == before
 

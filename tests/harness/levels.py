@@ -98,27 +98,27 @@ async def running(levels: Sequence[Level]) -> AsyncIterator[list[Running]]:
     started: list[Running] = []
     try:
         for level in levels:
-            process = await _start(level)
+            process = await start(level.log, *level.program, "--config", str(level.directory / "mcpax.toml"))
             started.append(Running(level, process))
         yield started
     finally:
-        await asyncio.gather(*(_end(each.process) for each in started))
+        await asyncio.gather(*(end(each.process) for each in started))
 
 
-async def _start(level: Level) -> asyncio.subprocess.Process:
-    with level.log.open("wb") as log:
+async def start(log: Path, *arguments: str) -> asyncio.subprocess.Process:
+    """A Python program in the background; what it says goes to the log."""
+    with log.open("wb") as output:
         return await asyncio.create_subprocess_exec(
             sys.executable,
-            *level.program,
-            *("--config", str(level.directory / "mcpax.toml")),
+            *arguments,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            process_group=0,  # Ctrl-C is for whoever started the tree, who ends it in order
+            stdout=output,
+            stderr=output,
+            process_group=0,  # Ctrl-C is for whoever started it, who ends things in order
         )
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end(process: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.terminate()
     try:

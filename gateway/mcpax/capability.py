@@ -34,8 +34,7 @@ class LatencyClass(StrEnum):
 
     def at_least(self, other: LatencyClass) -> LatencyClass:
         """The slower of the two: a class is only ever raised."""
-        order = list(LatencyClass)
-        return max(self, other, key=order.index)
+        return max(self, other, key=_RANK.__getitem__)
 
 
 _TIMEOUT_S: dict[LatencyClass, float | None] = {
@@ -71,12 +70,15 @@ class AuthScope(StrEnum):
     ADMIN = "admin"
 
     def allows(self, other: AuthScope) -> bool:
-        order = list(AuthScope)
-        return order.index(other) <= order.index(self)
+        return _RANK[other] <= _RANK[self]
 
     def at_most(self, other: AuthScope) -> AuthScope:
         """The smaller of the two: a scope only ever narrows."""
         return self if other.allows(self) else other
+
+
+_RANK: dict[StrEnum, int] = {member: rank for ordered in (LatencyClass, AuthScope) for rank, member in enumerate(ordered)}
+"""Made once: every call asks, and an enumeration takes its time to list its members."""
 
 
 class CostClass(StrEnum):

@@ -49,6 +49,12 @@ def test_run_stops_where_the_boards_do_not_build(ready: Machine) -> None:
     assert not any(call.startswith("mcpax") for call in outcome.calls)
 
 
+def test_tree_hands_its_arguments_to_the_program(ready: Machine, tmp_path: Path) -> None:
+    outcome = ready.run("scripts/tree", "3", "--check", cwd=tmp_path)
+    assert outcome.status == 0
+    assert outcome.calls[-1] == "python -m tests.harness.tree 3 --check"
+
+
 def test_test_ends_with_the_count_and_the_closing_line_of_pytest(ready: Machine) -> None:
     outcome = ready.run("scripts/test")
     assert outcome.status == 0

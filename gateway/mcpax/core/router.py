@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from mcpax.core.catalog import Catalog, Route
@@ -139,7 +140,9 @@ def degraded(route: Route) -> Fault:
 
 def shorter(one: float | None, other: float | None) -> float | None:
     """Of two time limits; None is none."""
-    return min((limit for limit in (one, other) if limit is not None), default=None)
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def check_way(meta: Mapping[str, Any], segment: str, below: QualifiedName) -> tuple[QualifiedName, int] | None:
@@ -161,9 +164,15 @@ def check_way(meta: Mapping[str, Any], segment: str, below: QualifiedName) -> tu
 
 def _checked_way(stated: list[Any]) -> QualifiedName:
     try:
-        return qualified(stated)
+        return _qualified_once(tuple(stated))
     except (InvalidName, TypeError) as error:
         raise _wrong(f"{ROUTE_META}: {error}.") from None
+
+
+@lru_cache(maxsize=1024)
+def _qualified_once(stated: QualifiedName) -> QualifiedName:
+    """Calls take the same ways again and again, and checking every segment at every hop costs more the deeper the tree."""
+    return qualified(stated)
 
 
 def _wrong(message: str) -> Fault:

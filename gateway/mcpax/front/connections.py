@@ -61,11 +61,24 @@ class BoundedProtocol(H11Protocol):
         self._watch = self.loop.call_later(REQUEST_S, self._look)
 
 
+WAITING_MESSAGES = 16
+SHORT_MESSAGE_BYTES = 1 << 16
+"""What a WebSocket may have waiting before it is read no further: this many messages, or one that is longer than this."""
 PEER_CERTIFICATE = "mcpax.peer_certificate"
 """Where the state of a WebSocket's connection has the client's certificate, as DER bytes, if it showed one that was verified."""
 
 
 class BoundedSocket(WebSocketsSansIOProtocol):
+    def send_receive_event_to_app(self) -> None:
+        """uvicorn stops reading at every message until it has been taken, for two system calls each. A few short ones may wait instead."""
+        long = sum(map(len, self.frames)) > SHORT_MESSAGE_BYTES
+        paused, self.read_paused = self.read_paused, True  # so that it believes to have stopped
+        super().send_receive_event_to_app()
+        self.read_paused = paused
+        if not paused and (long or self.queue.qsize() >= WAITING_MESSAGES):
+            self.read_paused = True
+            self.transport.pause_reading()
+
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         tls = self.transport.get_extra_info("ssl_object")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 from starlette.routing import WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from mcpax.core.principal import Principal
@@ -39,6 +40,8 @@ ServeLink = Callable[[Wire, Principal], Awaitable[str]]
 
 
 class Endpoint:
+    """An ASGI app."""
+
     def __init__(self, passes: Sequence[Pass], serve: ServeLink, peer_names: PeerNames, *, allow_plain: bool = False) -> None:
         """`peer_names`: the DNS names that a connection's certificate proves. `allow_plain`: also from other machines without TLS."""
         self._peer_names = peer_names
@@ -47,9 +50,10 @@ class Endpoint:
         self._allow_plain = allow_plain
 
     def route(self, path: str) -> WebSocketRoute:
-        return WebSocketRoute(path, self.accept)
+        return WebSocketRoute(path, self)
 
-    async def accept(self, socket: WebSocket) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        socket = WebSocket(scope, receive, send)
         refusal, principal = self._judge(socket)
         peer = socket.client.host if socket.client else "?"
         if principal is None:
@@ -58,7 +62,7 @@ class Endpoint:
             return
         await socket.accept(SUBPROTOCOL)
         log.info("link_accepted", child=principal.name, peer=peer)
-        wire = AcceptedWire(socket)
+        wire = AcceptedWire(receive, send)
         try:
             await self._serve(wire, principal)
         finally:

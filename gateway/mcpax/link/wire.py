@@ -11,7 +11,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
-from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from starlette.types import Receive, Send
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
@@ -48,18 +48,23 @@ class Wire(Protocol):
 
 
 class AcceptedWire:
-    def __init__(self, socket: WebSocket) -> None:
-        self._socket = socket
+    """Speaks with the HTTP server directly: every call passes here, and needs none of what a web framework would add."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._closed = False
 
     async def send(self, text: str) -> None:
         try:
-            await self._socket.send({"type": "websocket.send", "text": text})
-        except (WebSocketDisconnect, RuntimeError, OSError):  # RuntimeError: starlette's word for a socket that is closed
+            await self._send({"type": "websocket.send", "text": text})
+        except (RuntimeError, OSError):  # RuntimeError: the server's word for a socket that we have closed
             raise link_lost("the connection was closed", Outcome.UNKNOWN) from None
 
     async def receive(self) -> str:
-        message = await self._socket.receive()
+        message = await self._receive()
         if message["type"] != "websocket.receive":
+            self._closed = True
             raise WireClosed(message.get("reason") or f"closed with code {message.get('code', 1006)}")
         text: str | None = message.get("text")
         if text is None:
@@ -67,9 +72,10 @@ class AcceptedWire:
         return text
 
     async def close(self, reason: str) -> None:
-        if self._socket.application_state is not WebSocketState.DISCONNECTED:
-            with contextlib.suppress(RuntimeError, WebSocketDisconnect, OSError):
-                await self._socket.close(1000, reason[:120])
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(RuntimeError, OSError):
+                await self._send({"type": "websocket.close", "code": 1000, "reason": reason[:120]})
 
 
 class DialledWire:

@@ -19,7 +19,8 @@ from mcpax.names import InvalidName, check_segment
 MISSED_HEARTBEATS = 3
 MIN_HEARTBEAT_MS = 100
 MAX_HEARTBEAT_MS = 3_600_000
-_AUTHORITY = re.compile(r"dns:(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*", re.IGNORECASE)
+_LABEL = "[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_AUTHORITY = re.compile(rf"dns:(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TRANSPORT = re.compile(r"[a-z0-9_]{1,32}")
 _FLAGS = ("tools", "resources", "notifications")

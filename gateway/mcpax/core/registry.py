@@ -20,7 +20,7 @@ from mcpax.core.principal import LOCAL, Principal
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.subserver import Subserver, Tool
 from mcpax.errors import ErrorKind, Fault
-from mcpax.names import InvalidName, qualified
+from mcpax.names import MAX_NAME_CHARS, InvalidName, dotted, qualified
 
 log = structlog.get_logger("mcpax.registry")
 
@@ -53,6 +53,8 @@ class Session:
     principal: Principal = LOCAL
     subtree_ids: frozenset[str] = frozenset()
     hold: Hold | None = None
+    authority: str | None = None
+    """The one that was accepted; None: nothing was claimed, or nothing proven."""
     slowed_to: LatencyClass = LatencyClass.REALTIME
     """The quickest class that the way to it allows, as measured."""
 
@@ -120,7 +122,8 @@ class Registry:
         self._check_conflict(request, principal)
         self._check_subtree(request.subtree_ids, request.subserver_id)
         tools = self._checked(await subserver.list_tools(), request)
-        hold = await self._claim(request, principal, mutable=any(tool.capability.mutable for tool in tools))
+        authority = self._judged(request, principal, tools)
+        hold = await self._claim(request, authority)
         try:
             self._check_conflict(request, principal)  # again: another may have come while the tools were listed
             self._check_subtree(request.subtree_ids, request.subserver_id)
@@ -138,6 +141,7 @@ class Registry:
             principal=principal,
             subtree_ids=request.subtree_ids,
             hold=hold,
+            authority=authority,
         )
         for previous in self:
             if previous.request.subserver_id == request.subserver_id:
@@ -155,8 +159,13 @@ class Registry:
         )
         return RegistrationResponse(session.segment, session.id, request.heartbeat_deadline_ms, self._budget)
 
-    async def _claim(self, request: RegistrationRequest, principal: Principal, *, mutable: bool) -> Hold | None:
-        authority = self._vouch(request, principal, mutable) if self._vouch is not None else request.authority
+    def _judged(self, request: RegistrationRequest, principal: Principal, tools: Sequence[Tool]) -> str | None:
+        """The authority that is accepted for these tools, or `Fault`."""
+        if self._vouch is None:
+            return request.authority
+        return self._vouch(request, principal, any(tool.capability.mutable for tool in tools))
+
+    async def _claim(self, request: RegistrationRequest, authority: str | None) -> Hold | None:
         if self._ownership is None:
             return None
         return await self._ownership.claim(Claim(request.subserver_id, request.segment, authority), self._lost)
@@ -262,6 +271,8 @@ class Registry:
         """Ask again what tools there are; called when the merged list has aged."""
         session = self._known(session_id)
         tools = self._checked(await session.subserver.list_tools(), session.request)
+        if session.authority is None:
+            self._judged(session.request, session.principal, tools)  # again: they may do more than those it came with
         if tools != session.tools and self._by_id.get(session_id) is session:
             session.tools = tools
             self._listener.changed(session)
@@ -302,8 +313,19 @@ class Registry:
             self._released(hold)
 
     def _checked(self, tools: Sequence[Tool], request: RegistrationRequest) -> tuple[Tool, ...]:
+        if request.is_aggregator:
+            tools = self._short_enough(tools, request)
         check_tools(tools, request, self._segment)
         return tuple(tools)
+
+    def _short_enough(self, tools: Sequence[Tool], request: RegistrationRequest) -> Sequence[Tool]:
+        """Without those whose names are too long here. An aggregator cannot know that, and one subserver must not silence its others."""
+        room = MAX_NAME_CHARS - len(dotted((self._segment, request.segment, "")))
+        kept = [tool for tool in tools if len(dotted(tool.path)) <= room]
+        if len(kept) < len(tools):
+            reason = f"their names have more than {MAX_NAME_CHARS} characters here"
+            log.warning("tools_left_out", segment=request.segment, count=len(tools) - len(kept), reason=reason)
+        return kept
 
 
 def most_tools(request: RegistrationRequest) -> int:

@@ -132,10 +132,17 @@ def test_what_to_try_works_from_a_directory_with_a_space(tmp_path: Path) -> None
     assert len(done.stdout.splitlines()) == len(TRIES)
 
 
-def test_a_taken_port_is_told_with_its_holder() -> None:
+def test_a_taken_port_is_told_with_its_holder(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = subprocess.run([MCPAX, "demo", "--port", str(port)], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        done = subprocess.run(
+            [MCPAX, "demo", "--port", str(port)],
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
     assert done.returncode == 1
     assert f"127.0.0.1:{port} is taken by " in done.stderr
     assert f"(pid {os.getpid()})" in done.stderr

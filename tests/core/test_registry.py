@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
+from structlog.testing import capture_logs
 
 from mcpax.core.admission import MAX_TOOLS_PER_SUBSERVER
 from mcpax.core.registration import Budget, RegistrationRequest
@@ -185,13 +186,13 @@ async def test_even_an_aggregator_presents_plain_segments_only(path: tuple[str, 
 
 
 @pytest.mark.req("AX-4.1-2")
-async def test_a_name_of_more_than_255_characters_with_its_prefix_is_refused() -> None:
+async def test_a_name_of_more_than_255_characters_with_its_prefix_is_left_out_never_shortened() -> None:
     long = ["x" * 63] * 3
     fits, too_long = [*long, "y" * (255 - len("edge.env.") - 3 * 64)], [*long, "y" * (256 - len("edge.env.") - 3 * 64)]
-    await Rig().register(request(is_aggregator=True), Board(tool(*fits)))
-    with refused(ErrorKind.INVALID_PARAMS) as caught:
-        await Rig().register(request(is_aggregator=True), Board(tool(*too_long)))
-    assert "256 characters" in caught.value.message
+    with capture_logs() as logs:
+        session = await Rig().register(request(is_aggregator=True), Board(tool("a", "b"), tool(*fits), tool(*too_long)))
+    assert [each.path for each in session.tools] == [("a", "b"), tuple(fits)]
+    assert [(log["event"], log["count"]) for log in logs if log["log_level"] == "warning"] == [("tools_left_out", 1)]
 
 
 async def test_a_tool_listed_twice_and_too_many_tools_are_refused() -> None:

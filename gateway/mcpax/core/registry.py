@@ -21,6 +21,7 @@ from mcpax.core.principal import LOCAL, Principal
 from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.subserver import Subserver, Tool
 from mcpax.errors import ErrorKind, Fault
+from mcpax.names import MAX_NAME_CHARS, dotted
 
 log = structlog.get_logger("mcpax.registry")
 
@@ -54,6 +55,8 @@ class Session:
     hold: Hold | None = None
     fence: int = 0
     """Of its hold, here or at the replica that has it."""
+    authority: str | None = None
+    """The one that was accepted; None: nothing was claimed, or nothing proven."""
     slowed_to: LatencyClass = LatencyClass.REALTIME
     """The quickest class that the way to it allows, as measured."""
 
@@ -139,7 +142,8 @@ class Registry:
         """Take a subserver in, with a fresh listing of its tools. The same subserver coming back takes its segment over."""
         self._check_place(request, principal, None)
         tools = self._checked(await subserver.list_tools(), request)
-        hold = await self._claim(request, principal, mutable=any(tool.capability.mutable for tool in tools))
+        authority = self._judged(request, principal, tools)
+        hold = await self._claim(request, principal, authority)
         fence = request.fence if hold is None else hold.fence
         try:
             self._check_place(request, principal, fence)
@@ -158,6 +162,7 @@ class Registry:
             subtree_ids=request.subtree_ids,
             hold=hold,
             fence=fence,
+            authority=authority,
         )
         for previous in self._displaced_by(request):
             self._drop(previous)
@@ -174,8 +179,13 @@ class Registry:
         )
         return RegistrationResponse(session.segment, session.id, request.heartbeat_deadline_ms, self._budget)
 
-    async def _claim(self, request: RegistrationRequest, principal: Principal, *, mutable: bool) -> Hold | None:
-        authority = self._vouch(request, principal, mutable) if self._vouch is not None else request.authority
+    def _judged(self, request: RegistrationRequest, principal: Principal, tools: Sequence[Tool]) -> str | None:
+        """The authority that is accepted for these tools, or `Fault`."""
+        if self._vouch is None:
+            return request.authority
+        return self._vouch(request, principal, any(tool.capability.mutable for tool in tools))
+
+    async def _claim(self, request: RegistrationRequest, principal: Principal, authority: str | None) -> Hold | None:
         if self._ownership is None or not principal.claims:
             return None
         return await self._ownership.claim(Claim(request.subserver_id, request.segment, authority), self._lost)
@@ -263,6 +273,8 @@ class Registry:
         """Ask again what tools there are; called when the merged list has aged."""
         session = self._known(session_id)
         tools = self._checked(await session.subserver.list_tools(), session.request)
+        if session.authority is None:
+            self._judged(session.request, session.principal, tools)  # again: they may do more than those it came with
         if tools != session.tools and self._by_id.get(session_id) is session:
             session.tools = tools
             self._listener.changed(session)
@@ -303,5 +315,16 @@ class Registry:
             self._released(hold)
 
     def _checked(self, tools: Sequence[Tool], request: RegistrationRequest) -> tuple[Tool, ...]:
+        if request.is_aggregator:
+            tools = self._short_enough(tools, request)
         check_tools(tools, request, self._segment)
         return tuple(tools)
+
+    def _short_enough(self, tools: Sequence[Tool], request: RegistrationRequest) -> Sequence[Tool]:
+        """Without those whose names are too long here. An aggregator cannot know that, and one subserver must not silence its others."""
+        room = MAX_NAME_CHARS - len(dotted((self._segment, request.segment, "")))
+        kept = [tool for tool in tools if len(dotted(tool.path)) <= room]
+        if len(kept) < len(tools):
+            reason = f"their names have more than {MAX_NAME_CHARS} characters here"
+            log.warning("tools_left_out", segment=request.segment, count=len(tools) - len(kept), reason=reason)
+        return kept

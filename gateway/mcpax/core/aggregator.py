@@ -35,7 +35,9 @@ log = structlog.get_logger("mcpax.aggregator")
 LIST_TTL_S = 60.0
 """How long the merged list is taken as true without asking the subservers again (draft §5.1)."""
 RELIST_TIMEOUT_S = 2.0
-"""A subserver that takes longer to list its tools keeps the ones it had."""
+"""A subserver that takes longer to list its tools keeps the ones it had: a client waits for the answer."""
+CHANGED_LIST_TIMEOUT_S = 30.0
+"""Nobody waits for a list that a subserver says has changed, and a large one comes in many pages over a slow link."""
 IDLE_SWEEP_S = 1.0
 CLOSE_TIMEOUT_S = 2.0
 """A subserver that does not close in this time is left behind: stopping must not depend on any one of them."""
@@ -169,7 +171,7 @@ class Aggregator:
         """A subserver says that its tools have changed."""
         session = self.registry.get(session_id)
         if session is not None:
-            await self._relist_one(session)
+            await self._relist_one(session, CHANGED_LIST_TIMEOUT_S)
 
     async def _relist(self) -> None:
         """Ask every subserver at once; nobody waits for a slow one longer than the time-out, and callers share one round."""
@@ -181,9 +183,9 @@ class Aggregator:
         await asyncio.gather(*(self._relist_one(session) for session in self.registry if not session.degraded))
         self._listed_at = self._clock()
 
-    async def _relist_one(self, session: Session) -> None:
+    async def _relist_one(self, session: Session, timeout_s: float = RELIST_TIMEOUT_S) -> None:
         try:
-            async with asyncio.timeout(RELIST_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 await self.registry.relist(session.id)
         except Exception as error:  # whatever one subserver does, the others are listed
             log.warning("relist_failed", segment=session.segment, session=session.id, error=str(error) or type(error).__name__)

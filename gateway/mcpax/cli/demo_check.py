@@ -29,9 +29,10 @@ async def check_with_sdk(url: str) -> dict[str, Any]:
 async def _check_one(url: str, era: Literal["auto", "legacy"]) -> dict[str, Any]:
     async with Target(url).mcp(mode=era, patience_s=CALL_PATIENCE_S) as client:
         listed = (await client.list_tools()).tools
-        tool = next((tool for tool in listed if _harmless(tool)), None)
-        if tool is None:
+        harmless = [tool for tool in listed if _harmless(tool)]
+        if not harmless:
             raise CheckFailed(f"none of the {len(listed)} tools only reads and needs no arguments")
+        tool = max(harmless, key=_hops)  # the farthest: what is near is shown by it, too
         result = await client.call_tool(tool.name, {})
         if result.is_error or not result.structured_content:
             raise CheckFailed(f"{tool.name} failed: {result.model_dump(mode='json', by_alias=True, exclude_none=True)}")
@@ -45,3 +46,8 @@ async def _check_one(url: str, era: Literal["auto", "legacy"]) -> dict[str, Any]
 
 def _harmless(tool: Tool) -> bool:
     return bool(tool.annotations and tool.annotations.read_only_hint) and not tool.input_schema.get("required")
+
+
+def _hops(tool: Tool) -> int:
+    hops: int = (tool.meta or {}).get("x-mcpax-hops", 0)
+    return hops

@@ -255,7 +255,7 @@ class Registry:
             raise Fault(
                 ErrorKind.REGISTRATION_CYCLE,
                 "registration_cycle: this aggregator is part of the subtree that wants to be below it.",
-                hint="Remove one of the [[upstream]] entries that form the circle.",
+                hint="Remove one of the [upstream] tables that form the circle.",
             )
         others = [session.subtree_ids for session in self if session.request.subserver_id != subserver_id]
         twice = ids & frozenset[str]().union(*others)

@@ -18,9 +18,17 @@ PATIENCE_S = 30.0
 
 
 class Program:
-    def __init__(self, arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        by: Sequence[str] = (),
+    ) -> None:
+        """`by`: a command that runs it, like `ip netns exec NAME`."""
         self._process = subprocess.Popen(
-            [MCPAX, *arguments],
+            [*by, MCPAX, *arguments],
+            cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

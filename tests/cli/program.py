@@ -20,9 +20,17 @@ WITH_SIGNALS_OF_A_TERMINAL = ("env", "--default-signal=HUP,INT,TERM")
 
 
 class Program:
-    def __init__(self, arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        by: Sequence[str] = (),
+    ) -> None:
+        """`by`: a command that runs it, like `ip netns exec NAME`."""
         self._process = subprocess.Popen(
-            [*WITH_SIGNALS_OF_A_TERMINAL, MCPAX, *arguments],
+            [*by, *WITH_SIGNALS_OF_A_TERMINAL, MCPAX, *arguments],
+            cwd=directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -126,10 +126,11 @@ def test_what_to_try_works_from_a_directory_with_a_space(tmp_path: Path) -> None
     program.parent.mkdir(parents=True)
     program.write_text('#!/bin/sh\necho "$MCPAX_URL $*"\n')
     program.chmod(0o755)
-    lines = tries("http://127.0.0.1:1", program)
+    lines = tries("http://127.0.0.1:1", program, "plant")
     done = subprocess.run(["sh", "-e", "-c", lines], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[0] == "http://127.0.0.1:1 devices"
     assert len(done.stdout.splitlines()) == len(TRIES)
+    assert "call plant.env-sensor.read_climate" in done.stdout
 
 
 def test_a_taken_port_is_told_with_its_holder(tmp_path: Path) -> None:

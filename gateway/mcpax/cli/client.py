@@ -8,22 +8,26 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from mcpax.cli.output import Failure
 from mcpax.words import HOW_TO_START
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     import httpx
     from mcp import Client
 
 DEFAULT_URL = "http://127.0.0.1:8720"
 URL_VARIABLE = "MCPAX_URL"
 TOKEN_VARIABLE = "MCPAX_TOKEN"
+CA_VARIABLE = "MCPAX_CA"
 PATIENCE_S = 10.0
 """For an answer to a question that costs the gateway nothing."""
 MCP_PATH = "/mcp"
-LOOPBACK = ("http://127.0.0.1", "http://[::1]", "http://localhost")
+LOOPBACK = tuple(f"{scheme}://{host}" for scheme in ("http", "https") for host in ("127.0.0.1", "[::1]", "localhost"))
 ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 REVISION = "2026-07-28"
 LIST_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": REVISION, "Mcp-Method": "tools/list"}
@@ -32,10 +36,10 @@ LIST_META = {"io.modelcontextprotocol/protocolVersion": REVISION, "io.modelconte
 Json = dict[str, Any]
 
 
-def local_url(host: str, port: int) -> str:
+def local_url(host: str, port: int, *, tls: bool = False) -> str:
     """Where this machine reaches a gateway that listens there."""
     reached = ANY_HOST.get(host, host)
-    return f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
+    return f"{'https' if tls else 'http'}://{f'[{reached}]' if ':' in reached else reached}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,10 @@ class Target:
 
     url: str = DEFAULT_URL
     token: str | None = None
+    ca: Path | None = None
+    """File with the CA of its certificate; None: those that are known anyway."""
+    pin: Path | None = None
+    """File with the very certificate that it must show, whatever name is in it."""
 
     def __post_init__(self) -> None:
         # People paste what a client's configuration has, and mean the gateway.
@@ -97,10 +105,22 @@ class Target:
         endpoint = f"{self.url}{MCP_PATH}{f'/{style}' if style else ''}"
         timeout = httpx2.Timeout(PATIENCE_S, read=None)
         async with (
-            httpx2.AsyncClient(headers=self.headers, timeout=timeout, trust_env=self._by_proxy) as http,
+            httpx2.AsyncClient(headers=self.headers, timeout=timeout, trust_env=self._by_proxy, verify=self.tls() or True) as http,
             Client(streamable_http_client(endpoint, http_client=http), mode=mode, read_timeout_seconds=patience_s) as client,
         ):
             yield client
+
+    def tls(self) -> SSLContext | None:
+        """What to judge its certificate by; None: as the HTTP client does by itself."""
+        if self.ca is None and self.pin is None:
+            return None
+        from mcpax.link.tls import client_context, pinned_context  # noqa: PLC0415
+        from mcpax.link.tls_files import TlsError  # noqa: PLC0415
+
+        try:
+            return pinned_context(self.pin) if self.pin is not None else client_context(self.ca)
+        except TlsError as error:
+            raise Failure(str(error)) from None
 
     @property
     def _by_proxy(self) -> bool:
@@ -110,7 +130,9 @@ class Target:
     def _http(self, patience_s: float = PATIENCE_S) -> httpx.Client:
         import httpx  # noqa: PLC0415
 
-        return httpx.Client(base_url=self.url, headers=self.headers, timeout=patience_s, trust_env=self._by_proxy)
+        return httpx.Client(
+            base_url=self.url, headers=self.headers, timeout=patience_s, trust_env=self._by_proxy, verify=self.tls() or True
+        )
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -122,6 +144,13 @@ class Target:
             self._fail(str(error) or type(error).__name__)
 
     def _fail(self, why: str) -> NoReturn:
+        if "CERTIFICATE_VERIFY_FAILED" in why:
+            raise Failure(
+                f"{self.url} shows a certificate that cannot be trusted ({why})",
+                f"name the CA that signed it (--ca FILE, {CA_VARIABLE}; ca.pem of 'mcpax pki'), and use the host name that it was made for",
+            )
+        if self.url.startswith("http://") and "disconnected without" in why:
+            raise Failure(f"what answers at {self.url} hangs up at once", f"it may serve TLS: try https:// (--url, {URL_VARIABLE})")
         raise Failure(
             f"no gateway answers at {self.url} ({why})",
             f"is it running ({HOW_TO_START}; or mcpax demo), and is the address right (--url, {URL_VARIABLE})?",

@@ -16,13 +16,13 @@ from mcpax.front.client_config import ClientConfig, client_configs
 Json = dict[str, Any]
 
 
-def clients_as_json(url: str, token: str | None = None) -> Json:
-    return {client: asdict(config) for client, config in _configs(url, token).items()}
+def clients_as_json(url: str, token: str | None = None, ca: Path | None = None) -> Json:
+    return {client: asdict(config) for client, config in _configs(url, token, ca).items()}
 
 
-def tell_clients(url: str, token: str | None = None) -> None:
+def tell_clients(url: str, token: str | None = None, ca: Path | None = None) -> None:
     heading("Connect a client: paste one of these.")
-    for client, config in _configs(url, token).items():
+    for client, config in _configs(url, token, ca).items():
         heading(f"\n{client}: {config.where}")
         indented(config.text)
 
@@ -41,5 +41,6 @@ def indented(text: str) -> None:
         click.echo(f"  {line}".rstrip())
 
 
-def _configs(url: str, token: str | None) -> dict[str, ClientConfig]:
-    return client_configs(f"{url}{MCP_PATH}", token, [program(), "stdio", "--url", url])
+def _configs(url: str, token: str | None, ca: Path | None) -> dict[str, ClientConfig]:
+    trust = [] if ca is None else ["--ca", str(ca.resolve())]
+    return client_configs(f"{url}{MCP_PATH}", token, [program(), "stdio", "--url", url, *trust])

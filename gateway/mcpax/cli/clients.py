@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from urllib.parse import urlsplit
 
 import click
@@ -25,9 +26,12 @@ def command(*, target: Target, as_json: bool) -> None:
     target.get("/admin/status")  # it is there, and the token is right
     tunnel = _tunnel(target.url)
     if as_json:
-        print_json({"mcp_url": f"{target.url}{MCP_PATH}", "ssh": tunnel, "clients": clients_as_json(target.url, target.token)})
+        print_json({"mcp_url": f"{target.url}{MCP_PATH}", "ssh": tunnel, "clients": clients_as_json(target.url, target.token, target.ca)})
         return
-    tell_clients(target.url, target.token)
+    tell_clients(target.url, target.token, target.ca)
+    if target.ca is not None:
+        heading("\nClients on Node.js (Claude Code, VS Code, Cursor) learn of the CA from their environment:")
+        indented(f"export NODE_EXTRA_CA_CERTS={shlex.quote(str(target.ca.resolve()))}")
     if tunnel:
         heading("\nFrom another machine: leave this running there, and use the same configuration there.")
         indented(tunnel)

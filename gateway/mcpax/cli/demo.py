@@ -26,14 +26,13 @@ from mcpax.cli.client import MCP_PATH
 from mcpax.cli.demo_text import tell, told_as_json
 from mcpax.cli.output import FAULT_EXIT, Failure, json_option, print_json
 from mcpax.cli.running import run_until_signal
-from mcpax.cli.serving import BoardsMissing, Served, boards_online, cannot_listen, serving
+from mcpax.cli.serving import CANNOT_START, BoardsMissing, Served, boards_online, cannot_listen, serving
 from mcpax.cli.virtual_boards import VirtualBoard, find_boards, keep_running
-from mcpax.config import Config
+from mcpax.config import Config, load_config
 from mcpax.core.subserver import Json
 from mcpax.documents.faults import DocumentError
 from mcpax.gateway import Gateway
 from mcpax.name_codec import NameStyle
-from mcpax.store.sqlite import StoreError
 
 SOURCE = Path(mcpax.__file__).parents[2]
 """The source tree. Maps and boards are not part of the installed package: whoever runs the demo has cloned the project."""
@@ -46,16 +45,24 @@ PATIENCE_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    port: int
+    port: int | None
+    """None: what the configuration says, or the usual one."""
     boards: Path
     maps: Path
     baud: int
     state_dir: Path | None = None
     """None: nothing is kept."""
+    config: Path | None = None
 
 
 @click.command("demo")
-@click.option("--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 0xFFFF), help="0 picks a free one.")
+@click.option("--port", type=click.IntRange(0, 0xFFFF), help=f"0 picks a free one. [{DEFAULT_PORT}]")
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Configuration file, for everything but the boards; to try an [upstream], say.",
+)
 @click.option(
     "--boards", type=click.Path(path_type=Path), default=SOURCE / "build/virtual", help="Where the virtual boards are. [build/virtual]"
 )
@@ -64,13 +71,16 @@ class _Options:
 @click.option("--check", is_flag=True, help="Start, call a tool with the MCP SDK's client, print one line of JSON, exit.")
 @click.option("--verbose", is_flag=True, help="Log everything, not only warnings.")
 @json_option
-def command(*, port: int, boards: Path, maps: Path, baud: int, check: bool, verbose: bool, as_json: bool) -> None:
+def command(
+    *, port: int | None, config_path: Path | None, boards: Path, maps: Path, baud: int, check: bool, verbose: bool, as_json: bool
+) -> None:
     """Run the gateway with virtual boards, and say how to use it.
 
     \b
-    mcpax demo               on port 8720, until Ctrl-C
-    mcpax demo --port 0      on any free port
-    mcpax demo --check       does everything work? exit code 0 if so
+    mcpax demo                         on port 8720, until Ctrl-C
+    mcpax demo --port 0                on any free port
+    mcpax demo --config mcpax.toml     as configured there, but for the boards
+    mcpax demo --check                 does everything work? exit code 0 if so
     """
     logs.configure("info" if verbose else "warning")
     if 0 < baud < MIN_BAUD:
@@ -79,8 +89,8 @@ def command(*, port: int, boards: Path, maps: Path, baud: int, check: bool, verb
         _check(_Options(0, boards, maps, baud))
         return
     try:
-        run_until_signal(_demo(_Options(port, boards, maps, baud, _state_dir()), as_json))
-    except StoreError as error:
+        run_until_signal(_demo(_Options(port, boards, maps, baud, _state_dir(), config_path), as_json))
+    except CANNOT_START as error:
         raise Failure(str(error)) from None
 
 
@@ -89,7 +99,7 @@ async def _demo(options: _Options, as_json: bool) -> None:
         if as_json:
             print_json(told_as_json(served.url, gateway.bridge.devices(), _listed(gateway)))
         else:
-            tell(served.url, _listed(gateway))
+            tell(served.url, gateway.config.segment, _listed(gateway))
         await served.ended
 
 
@@ -127,9 +137,7 @@ async def _running(options: _Options) -> AsyncIterator[tuple[Gateway, Served]]:
         private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mcpax-demo-")))
         ports = private / "by-id"
         ports.mkdir()
-        config = Config(
-            port=options.port, own_tools=False, state_dir=options.state_dir or private / "state", by_id_dirs=(ports,), bindings=bindings
-        )
+        config = replace(_configured(options, private), by_id_dirs=(ports,), bindings=bindings, unused_maps=())
         gateway = Gateway(config)
         running = [asyncio.create_task(keep_running(board, ports, options.baud, _say)) for board in boards]
         stack.push_async_callback(_end, running)
@@ -143,6 +151,15 @@ async def _running(options: _Options) -> AsyncIterator[tuple[Gateway, Served]]:
         except BoardsMissing as missing:
             raise Failure(str(missing), "mcpax demo --verbose tells more") from None
         yield gateway, served
+
+
+def _configured(options: _Options, private: Path) -> Config:
+    """All but the boards."""
+    if options.config is not None:
+        config = load_config(options.config)
+    else:
+        config = Config(port=DEFAULT_PORT, own_tools=False, state_dir=options.state_dir or private / "state")
+    return config if options.port is None else replace(config, port=options.port)
 
 
 def _binding(board: VirtualBoard, options: _Options) -> Binding:

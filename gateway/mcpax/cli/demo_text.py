@@ -18,8 +18,8 @@ Json = dict[str, Any]
 
 TRIES = (
     ("devices", "the boards, their state and their counters"),
-    ("call edge.env-sensor.read_climate", "call a tool"),
-    ("call edge.relay-board.set_relay relay=1 state=on", "change something"),
+    ("call {segment}.env-sensor.read_climate", "call a tool"),
+    ("call {segment}.relay-board.set_relay relay=1 state=on", "change something"),
     ("sniff", "every frame on the lines, decoded, while you call"),
     ("-h", "all commands"),
 )
@@ -30,7 +30,7 @@ def told_as_json(url: str, devices: list[Json], tools: list[Json]) -> Json:
     return {"url": url, "mcp_url": f"{url}{MCP_PATH}", "devices": devices, "tools": tools, "clients": clients_as_json(url)}
 
 
-def tell(url: str, tools: list[Json]) -> None:
+def tell(url: str, segment: str, tools: list[Json]) -> None:
     heading(f"The gateway runs at {url}{MCP_PATH} with {counted(len(tools), 'tool')}. Ctrl-C ends it.")
     click.echo()
     print_table(tool_view.HEADERS, map(tool_view.row, tools))
@@ -39,12 +39,13 @@ def tell(url: str, tools: list[Json]) -> None:
     heading("\nThen ask it:")
     indented(PROMPT)
     heading("\nOr try, in another shell:")
-    indented(tries(url, Path(program())))
+    indented(tries(url, Path(program()), segment))
     heading(f"\n{url}{MCP_PATH} is where it runs, until Ctrl-C.")
 
 
-def tries(url: str, mcpax: Path) -> str:
+def tries(url: str, mcpax: Path, segment: str) -> str:
     set_path = [f'export PATH={shlex.quote(str(mcpax.parent))}:"$PATH"'] if mcpax.is_absolute() else []
     set_url = [] if url == DEFAULT_URL else [f"export {URL_VARIABLE}={url}"]
-    width = max(len(arguments) for arguments, _ in TRIES)
-    return "\n".join([*set_path, *set_url, *(f"mcpax {arguments:{width}}  # {meaning}" for arguments, meaning in TRIES)])
+    shown = [(arguments.format(segment=segment), meaning) for arguments, meaning in TRIES]
+    width = max(len(arguments) for arguments, _ in shown)
+    return "\n".join([*set_path, *set_url, *(f"mcpax {arguments:{width}}  # {meaning}" for arguments, meaning in shown)])

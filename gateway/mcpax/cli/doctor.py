@@ -80,7 +80,9 @@ def _examine(machine: Machine, config_path: Path, patience_s: float | None) -> l
 
 def _gateway(config: Config) -> tuple[list[Finding], list[Json]]:
     """What the gateway at this configuration's address says, and what of that is about this configuration's devices."""
-    target = Target(local_url(config.host, config.port), config.token)
+    tls = config.links.tls
+    # Not by the name in its certificate, which is for others: by being the one that this configuration names.
+    target = Target(local_url(config.host, config.port, tls=tls is not None), config.token, pin=None if tls is None else tls.certificate)
     try:
         status = target.get("/admin/status", GATEWAY_PATIENCE_S)
         devices = target.get("/admin/devices", GATEWAY_PATIENCE_S)

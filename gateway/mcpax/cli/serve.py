@@ -11,15 +11,10 @@ from mcpax import logs
 from mcpax.cli.client import DEFAULT_URL, local_url
 from mcpax.cli.output import Failure
 from mcpax.cli.running import run_until_signal
-from mcpax.cli.serving import cannot_listen
-from mcpax.config import Config, ConfigError, default_config_path, load_config
-from mcpax.front.guard import InsecureListen
+from mcpax.cli.serving import CANNOT_START, cannot_listen
+from mcpax.config import Config, default_config_path, load_config
 from mcpax.gateway import Gateway
-from mcpax.link.anchors import AnchorError
-from mcpax.link.tls_files import TlsError
-from mcpax.linking import InsecureLink
 from mcpax.name_codec import NameStyle
-from mcpax.store.sqlite import StoreError
 
 STYLES = ("auto", *(style.value for style in NameStyle))  # click goes by the names of an enum, not by its values
 
@@ -45,7 +40,7 @@ def command(*, config_path: Path | None, listen: str | None, stdio: bool, names:
     try:
         config = load_config(config_path or default_config_path(), listen=listen)
         run_until_signal(_serve(config, stdio, None if names == "auto" else NameStyle(names)))
-    except (ConfigError, StoreError, InsecureListen, InsecureLink, TlsError, AnchorError) as error:
+    except CANNOT_START as error:
         raise Failure(str(error)) from None
     except OSError as error:
         raise cannot_listen(config, error, "listen in [gateway], or --listen HOST:PORT") from None
@@ -65,6 +60,8 @@ async def _serve(config: Config, stdio: bool, style: NameStyle | None) -> None:
 def _tell_clients(config: Config, port: int) -> None:
     """To whoever sits in front of it; a journal has no use for it."""
     if sys.stderr.isatty():
-        url = local_url(config.host, port)
+        # The name in the certificate is not known here.
+        url = local_url(config.host, port) if config.links.tls is None else f"https://NAME:{port}"
         options = [*([] if url == DEFAULT_URL else ["--url", url]), *(["--token-file", "FILE"] if config.token else [])]
+        options += [] if config.links.tls is None else ["--ca", "FILE"]
         click.echo(f"'{' '.join(['mcpax clients', *options])}' tells how to connect", err=True)

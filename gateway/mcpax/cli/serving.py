@@ -1,6 +1,6 @@
 """A gateway in the background of something else: served over HTTP, and waited for until its boards are there.
 
-For the demo and for tests; of it `mcpax serve` needs only the words when it cannot listen. Knows nothing of where boards come from.
+For the demo and for tests; of it `mcpax serve` needs only the words when it cannot start. Knows nothing of where boards come from.
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from typing import Any
 
 from mcpax.cli.client import local_url
 from mcpax.cli.output import Failure
-from mcpax.config import Config
+from mcpax.config import Config, ConfigError
 from mcpax.doctor.processes import listeners
+from mcpax.front.guard import InsecureListen
 from mcpax.gateway import Gateway
+from mcpax.link.anchors import AnchorError
+from mcpax.link.tls_files import TlsError
+from mcpax.linking import InsecureLink
+from mcpax.store.sqlite import StoreError
 
 LOOK_EVERY_S = 0.02
+CANNOT_START = (ConfigError, StoreError, InsecureListen, InsecureLink, TlsError, AnchorError)
+"""What keeps a gateway from starting as it is configured; each says what to do about it."""
 
 
 class BoardsMissing(Exception):
@@ -43,7 +50,7 @@ async def serving(gateway: Gateway) -> AsyncIterator[Served]:
         await asyncio.wait(started, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
-        yield Served(local_url(gateway.config.host, bound.result()), task)
+        yield Served(local_url(gateway.config.host, bound.result(), tls=gateway.config.links.tls is not None), task)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

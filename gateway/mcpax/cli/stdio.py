@@ -32,6 +32,6 @@ def command(*, target: Target, names: str) -> None:
 
     style = "" if names == "auto" else f"/{names}"
     try:
-        run_until_signal(relay_stdio(f"{target.url}{MCP_PATH}{style}", target.token))
+        run_until_signal(relay_stdio(f"{target.url}{MCP_PATH}{style}", target.token, target.tls()))
     except GatewayUnreachable as error:
         raise Failure(str(error)) from None

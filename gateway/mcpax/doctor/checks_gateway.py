@@ -23,6 +23,9 @@ def check_config(path: Path) -> tuple[Config | None, Finding]:
         config = load_config(path)
     except ConfigError as error:
         return None, fail("configuration", f"cannot be used:\n{error}", "mend these faults; 'mcpax map check' tells more of a map")
+    children = config.links.children
+    if not config.bindings and not config.unused_maps and children:
+        return config, ok("configuration", f"{path} is fine, for {counted(len(children), 'aggregator')} below and no device")
     if not config.bindings and not config.unused_maps:
         return config, warn("configuration", f"{path} is fine, but names no device", "set maps in [gateway], or add [[device]]")
     segments = ", ".join(binding.segment for binding in config.bindings) or "none yet"

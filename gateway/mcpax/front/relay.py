@@ -5,6 +5,7 @@ Knows just enough of MCP to set the HTTP headers that each revision wants. Knows
 
 from __future__ import annotations
 
+from ssl import SSLContext
 from urllib.parse import urlsplit
 
 import anyio
@@ -34,13 +35,16 @@ class GatewayUnreachable(Exception):
     """The message is for people: what, where, what to do."""
 
 
-async def relay_stdio(url: str, token: str | None = None) -> None:
-    """Relay until stdin closes. Raises `GatewayUnreachable` when the gateway cannot be reached or goes away."""
+async def relay_stdio(url: str, token: str | None = None, tls: SSLContext | None = None) -> None:
+    """Relay until stdin closes. Raises `GatewayUnreachable` when the gateway cannot be reached or goes away.
+
+    `tls`: what to judge its certificate by, if not as usual.
+    """
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = httpx2.Timeout(CONNECT_S, read=SILENCE_S)
     # A proxy that the environment names is not meant for this very machine, though few say so in no_proxy.
     by_proxy = not is_loopback(urlsplit(url).hostname or "")
-    async with httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=by_proxy) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=by_proxy, verify=tls or True) as http:
         await _check(http, url)
         try:
             async with (

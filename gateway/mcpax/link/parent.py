@@ -146,6 +146,8 @@ class ParentEnd:
     def _known(self, session_id: str) -> _Registered:
         registered = self._sessions.get(session_id)
         if registered is None:
+            elsewhere = self._aggregator.registry.get(session_id) is not None
+            self._log.warning("session_refused", session=session_id[:64], reason="another link's" if elsewhere else "there is none")
             raise Fault(ErrorKind.UNKNOWN_SESSION, "No such session on this link.", hint="Register again.")
         return registered
 

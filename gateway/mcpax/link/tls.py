@@ -1,7 +1,7 @@
 """TLS for links: contexts that speak 1.3 and nothing else (draft §10.4), and who the certificate of a peer says it is.
 
-Faults are told to the operator when a context is made; a peer gets TLS's own alert and nothing more. Knows nothing of sockets, or of what
-a name may do.
+Faults are told to the operator: when a context is made, and in the log when a handshake fails. A peer gets TLS's own alert and nothing
+more. Knows nothing of sockets, or of what a name may do.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mcpax.link.tls_files import TlsError, read_certificates, read_private_key, refuse_expired
+
+log = structlog.get_logger("mcpax.tls")
 
 _SPKI = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
@@ -36,6 +39,20 @@ class Peer:
     """SHA-256 of the certificate in hex; empty: it showed none."""
 
 
+class _ToldHandshake(ssl.SSLObject):
+    """asyncio drops a connection whose handshake fails without a word; whoever runs the server would like to know why nobody gets in."""
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            # The library's own words: nothing that the other side wrote is in them.
+            log.warning("tls_refused", reason=getattr(error, "verify_message", "") or error.reason or str(error))
+            raise
+
+
 def server_context(
     certificate: Path, key: Path, *, client_ca: Path | None = None, clients: ClientCertificates = ClientCertificates.REQUIRED
 ) -> ssl.SSLContext:
@@ -43,6 +60,7 @@ def server_context(
     context = _only_tls13(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
     # No resumption: each link is judged by the certificates of today, and a link lives too long for a saved handshake to matter.
     context.num_tickets = 0
+    context.sslobject_class = _ToldHandshake
     _show(context, certificate, key)
     if client_ca is not None:
         _trust(context, client_ca)
@@ -62,6 +80,15 @@ def client_context(ca: Path | None = None, *, certificate: Path | None = None, k
         raise TlsError(f"{certificate or key}: a certificate and its key go together. Configure both, certificate and key, or neither.")
     if certificate is not None and key is not None:
         _show(context, certificate, key)
+    return context
+
+
+def pinned_context(certificate: Path) -> ssl.SSLContext:
+    """For asking one's own server, by whatever address: it must show that certificate, and which name is in it does not matter."""
+    context = _only_tls13(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # it vouches for itself
+    _trust(context, certificate)
     return context
 
 

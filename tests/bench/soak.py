@@ -66,6 +66,11 @@ class Client:
     def close(self) -> None:
         self._writer.close()
 
+    @property
+    def ended(self) -> bool:
+        """The other side has closed it, as far as is known here."""
+        return self._reader.at_eof() or self._writer.is_closing()
+
     async def request(self, verb: str, path: str, body: Any = None, **headers: str) -> tuple[dict[bytes, bytes], bytes]:
         data = b"" if body is None else json.dumps(body).encode()
         lines = [f"{verb} {path} HTTP/1.1", f"Host: {self._host}", f"Content-Length: {len(data)}"]

@@ -7,11 +7,14 @@ Knows nothing of how a subserver does its work nor of how the client asked.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
+
+import structlog
 
 from mcpax.core.catalog import Catalog, Route
 from mcpax.core.registry import Session
@@ -40,6 +43,9 @@ class Router:
         self._segment = segment
         self._catalog = catalog
         self._clock = clock
+        self._log = structlog.get_logger("mcpax.router").bind()
+        self._traces = self._log.is_enabled_for(logging.DEBUG)
+        """Asked once: where nobody listens, a call must not pay for it."""
 
     async def call(
         self,
@@ -90,6 +96,8 @@ class Router:
         now = self._clock()
         session.meter.spend(route.capability, now)
         session.calls += 1
+        if self._traces:
+            self._log.debug("dispatched", subserver=session.request.subserver_id, fence=session.fence, owned=session.principal.claims)
         timeout_s = shorter(route.capability.timeout_s, within_s)
         call = Call(
             path=route.tool.path,

@@ -22,11 +22,11 @@ from websockets.asyncio.client import connect
 
 from mcpax.bridge.maps.load import load_map
 from mcpax.config import load_config
-from mcpax.core import flow, registration, registry
+from mcpax.core import admission, flow, registration, registry
 from mcpax.errors import ErrorKind
 from mcpax.front import connections
 from mcpax.front.http import MAX_SOCKET_MESSAGE_BYTES
-from mcpax.link import authority, caller, messages, parent, redial, tools, wire
+from mcpax.link import authority, caller, introduction, messages, parent, redial, tools, wire
 from mcpax.link.endpoint import CHILD_PATH
 from mcpax.names import MAX_NAME_CHARS, MAX_SEGMENT_CHARS
 from tests.cli.program import PATIENCE_S, Program
@@ -323,7 +323,7 @@ def test_the_configurations_load_with_every_file_they_name(place: Place) -> None
 LIMITS = {
     "segment; whole name": f"{MAX_SEGMENT_CHARS}; {MAX_NAME_CHARS} characters",
     "message on a link": f"{messages.MAX_MESSAGE_BYTES} bytes",
-    "tools of an aggregator's subtree; of any other child": f"{registry.MAX_TOOLS_PER_AGGREGATOR}; {registry.MAX_TOOLS_PER_SUBSERVER}",
+    "tools of an aggregator's subtree; of any other child": f"{admission.MAX_TOOLS_PER_AGGREGATOR}; {admission.MAX_TOOLS_PER_SUBSERVER}",
     "hops to a tool": f"{tools.MAX_HOPS}",
     "description, title or other text of a tool": f"{tools.MAX_TEXT_CHARS} characters",
     "registrations on one link": f"{parent.MAX_REGISTRATIONS}",
@@ -340,7 +340,7 @@ LIMITS = {
     "listing tools at registration": f"{parent.REGISTER_S:g} s",
     "dialling": (
         f"{wire.OPEN_S:g} s; again after {redial.FIRST_PAUSE_S:g} to {redial.LONGEST_PAUSE_S:g} s, "
-        f"or {redial.REFUSED_PAUSE_S:g} s if refused"
+        f"or {introduction.REFUSED_PAUSE_S:g} s if refused"
     ),
     "sign of life of the socket": f"every {wire.PING_S:g} s",
     "proof of authority": f"{authority.MAX_TOKEN_CHARS} characters, valid for {authority.MAX_LIFETIME_S} s at most",

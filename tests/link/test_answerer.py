@@ -160,7 +160,7 @@ async def test_progress_is_told_in_order_and_before_the_answer() -> None:
     [
         (Fault(ErrorKind.TOOL_DEGRADED, "tool_degraded"), -32002),
         (RuntimeError("a bug"), ErrorKind.CHILD_ERROR.value.code),
-        (RecursionError("deep"), -32602),
+        (RecursionError("deep"), ErrorKind.CHILD_ERROR.value.code),
         (TimeoutError(), ErrorKind.CHILD_ERROR.value.code),
     ],
 )

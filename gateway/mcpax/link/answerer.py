@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
 import structlog
 from msgspec import UNSET, Raw
 
@@ -99,9 +98,6 @@ class Answerer:
             return answer
         except Fault as fault:
             return messages.error(self._direction, identifier, fault)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            wrong = Fault(ErrorKind.INVALID_PARAMS, f"{method[:100]}: {error}", outcome=Outcome.NOT_EXECUTED)
-            return messages.error(self._direction, identifier, wrong)
         except Exception:
             log.exception("request_failed", method=method[:100])
             failed = Fault(ErrorKind.CHILD_ERROR, f"{method[:100]} failed; the log there has the details.", outcome=Outcome.UNKNOWN)

@@ -17,7 +17,7 @@ from mcpax.core.registration import MISSED_HEARTBEATS
 from mcpax.core.source import SOURCE
 from mcpax.core.subserver import Json, Notification, Progress
 from mcpax.errors import Fault
-from mcpax.link import tree
+from mcpax.link import messages, tree
 from mcpax.link.answerer import Answerer
 from mcpax.link.caller import Caller
 from mcpax.link.connection import read
@@ -145,11 +145,11 @@ class ChildEnd:
     # --- downward
 
     async def _list(self, params: Raw, _: Progress) -> Json:
-        told = msgspec.json.decode(params, type=_ListParams)
+        told = messages.read(params, _ListParams)
         return self._registrations.view(str(told.meta.get("x-mcpax-registration", ""))).page(told.cursor)
 
     async def _call(self, params: Raw, progress: Progress) -> Json:
-        told = msgspec.json.decode(params, type=CallParams)
+        told = messages.read(params, CallParams)
         return await self._registrations.view(told.meta.registration).call(told, progress)
 
     async def _pong(self, _params: Raw, _: Progress) -> Json:
@@ -159,5 +159,5 @@ class ChildEnd:
         return {"parent_id": None if self._introduction.among_replicas else self._parentage.parent_id}
 
     async def _status(self, params: Raw, _: Progress) -> Json:
-        ask_s = msgspec.json.decode(params, type=_StatusParams).ask_s
+        ask_s = messages.read(params, _StatusParams).ask_s
         return await tree.tree(self._aggregator, max(tree.MIN_ASK_S, min(ask_s, tree.ASK_S)))

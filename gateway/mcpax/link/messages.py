@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from math import isfinite
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from mcpax.errors import Fault
+from mcpax.errors import ErrorKind, Fault, Outcome
+
+T = TypeVar("T")
 
 MAX_MESSAGE_BYTES = 8 << 20
 """A longer message ends the link: a result of this size is nobody's sensor."""
@@ -69,6 +71,14 @@ def decode(text: str) -> tuple[Direction, Message]:
     if message.jsonrpc != "2.0":
         raise BadMessage('"jsonrpc" must be "2.0"')
     return direction, message
+
+
+def read(raw: Raw, kind: type[T], fault: ErrorKind = ErrorKind.INVALID_PARAMS) -> T:
+    """Parameters or a result as what they should be, or `Fault`: nothing has been done with them yet."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Fault(fault, f"Not as expected: {error!s:.300}.", outcome=Outcome.NOT_EXECUTED) from None
 
 
 def request(direction: Direction, identifier: int, method: str, params: Any) -> str:

@@ -23,6 +23,7 @@ from mcpax.core.principal import Principal
 from mcpax.core.registration import SUBTREE_IDS, RegistrationRequest, parse_subtree_ids
 from mcpax.core.subserver import Json, Notification, Progress
 from mcpax.errors import ErrorKind, Fault
+from mcpax.link import messages
 from mcpax.link.answerer import Answerer
 from mcpax.link.caller import Caller
 from mcpax.link.connection import read
@@ -95,7 +96,7 @@ class ParentEnd:
 
     async def _register(self, params: Raw, _: Progress) -> Json:
         try:
-            request = RegistrationRequest.parse(_object(params))
+            request = RegistrationRequest.parse(messages.read(params, dict[str, Any]))
             if len(self._sessions) + self._registering >= MAX_REGISTRATIONS:
                 raise Fault(ErrorKind.INVALID_PARAMS, f"{MAX_REGISTRATIONS} registrations are the most that one link may have.")
             self._registering += 1
@@ -125,7 +126,7 @@ class ParentEnd:
         self._sessions = {each: known for each, known in self._sessions.items() if self._aggregator.registry.get(each) is not None}
 
     async def _heartbeat(self, params: Raw, _: Progress) -> Json:
-        told = msgspec.json.decode(params, type=_SessionParams)
+        told = messages.read(params, _SessionParams)
         self._known(told.session_id)
         if told.subtree_ids is not None:
             self._aggregator.registry.update_subtree(told.session_id, parse_subtree_ids(told.subtree_ids))
@@ -134,7 +135,7 @@ class ParentEnd:
         return {}
 
     async def _deregister(self, params: Raw, _: Progress) -> Json:
-        told = msgspec.json.decode(params, type=_SessionParams)
+        told = messages.read(params, _SessionParams)
         self._known(told.session_id)
         del self._sessions[told.session_id]
         self._aggregator.deregister(told.session_id)
@@ -155,7 +156,7 @@ class ParentEnd:
 
     def _notified(self, method: str, params: Raw) -> None:
         try:
-            told = _object(params)
+            told = messages.read(params, dict[str, Any])
         except Fault:
             return
         if too_deep(told):
@@ -202,10 +203,3 @@ def floor_for(round_trip_s: float) -> LatencyClass:
         if latency_class.timeout_s is None or round_trip_s < latency_class.timeout_s / 2:
             return latency_class
     return LatencyClass.BATCH
-
-
-def _object(params: Raw) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(params, type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError):
-        raise Fault(ErrorKind.INVALID_PARAMS, "The parameters are no object.") from None

@@ -19,6 +19,7 @@ from mcpax.core.registration import SUBTREE_IDS, RegistrationRequest
 from mcpax.core.registry import Session
 from mcpax.core.subserver import Json
 from mcpax.errors import ErrorKind, Fault, RelayedFault
+from mcpax.link import messages
 from mcpax.link.caller import Caller
 from mcpax.link.introduction import Introduction, LinkRefused
 from mcpax.link.parent import AGGREGATOR_ID
@@ -147,7 +148,7 @@ class Registrations:
         self._registered[request.subserver_id] = registered  # now: the parent asks for the tools before it answers
         try:
             proven = await self._proven(request)
-            answer = msgspec.json.decode(await self._up.request("mcpax/register", proven.to_json()), type=_Answer)
+            answer = messages.read(await self._up.request("mcpax/register", proven.to_json()), _Answer, ErrorKind.CHILD_ERROR)
         except BaseException:
             if before is None:
                 del self._registered[request.subserver_id]
@@ -163,7 +164,7 @@ class Registrations:
         wanted, prove = self._introduction.parent_id, self._introduction.prove
         if wanted is None and prove is None:
             return request
-        parent = msgspec.json.decode(await self._up.request("mcpax/identity", {}), type=_Identity).aggregator_id
+        parent = messages.read(await self._up.request("mcpax/identity", {}), _Identity, ErrorKind.CHILD_ERROR).aggregator_id
         if wanted not in (None, parent):
             raise LinkRefused(f"the aggregator there is {parent}, and parent_id in [upstream] wants {wanted}")
         if prove is None or request.authority is None:

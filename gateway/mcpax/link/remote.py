@@ -15,7 +15,7 @@ from mcpax.core.results import unread
 from mcpax.core.router import CURSOR_META, ROUTE_META
 from mcpax.core.subserver import Call, Json, Tool
 from mcpax.errors import ErrorKind, Fault, Outcome
-from mcpax.link import tools
+from mcpax.link import messages, tools
 from mcpax.link.caller import Caller
 from mcpax.names import dotted
 from mcpax.nesting import MAX_DEPTH, raw_too_deep
@@ -55,10 +55,7 @@ class RemoteSubserver:
         while True:
             params = {"_meta": {REGISTRATION_META: self._for}} | ({} if cursor is None else {"cursor": cursor})
             raw = await self._caller.request("tools/list", params)
-            try:
-                page = msgspec.json.decode(raw, type=_Listed)
-            except msgspec.MsgspecError as error:
-                raise Fault(ErrorKind.CHILD_LIED, f"The answer to tools/list is no list of tools: {error}.") from None
+            page = messages.read(raw, _Listed, ErrorKind.CHILD_LIED)
             found += (tools.from_json(each) for each in page.tools)
             if len(found) > most:
                 raise Fault(ErrorKind.INVALID_PARAMS, f"More than {most} tools; no more are allowed per subserver.")
@@ -90,7 +87,7 @@ class RemoteSubserver:
 
     async def parent_id(self) -> str | None:
         """Under whom it believes to be (draft §13.4)."""
-        return msgspec.json.decode(await self._caller.request("mcpax/parent", {}), type=_Parent).parent_id
+        return messages.read(await self._caller.request("mcpax/parent", {}), _Parent, ErrorKind.CHILD_LIED).parent_id
 
     async def ping(self) -> float:
         """Measure the way there and back; returns the smoothed figure in seconds."""
@@ -100,9 +97,9 @@ class RemoteSubserver:
         self.round_trip_s = took if self.round_trip_s is None else self.round_trip_s + SMOOTHING * (took - self.round_trip_s)
         return self.round_trip_s
 
-    async def status(self, ask_s: float) -> Any:
+    async def status(self, ask_s: float) -> Json:
         """The child's own view of itself and what is below it; it asks its children for `ask_s` at most."""
-        return msgspec.json.decode(await self._caller.request("mcpax/status", {"ask_s": ask_s}))
+        return messages.read(await self._caller.request("mcpax/status", {"ask_s": ask_s}), dict[str, Any], ErrorKind.CHILD_LIED)
 
     async def close(self) -> None:
         await asyncio.sleep(0)  # the link is not this registration's to close

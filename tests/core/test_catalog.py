@@ -138,10 +138,10 @@ def test_a_tool_is_listed_with_what_it_has() -> None:
 def test_a_tool_is_rendered_once_until_it_changes() -> None:
     env, zoo = session("env", tool("a")), session("zoo", tool("b"))
     catalog = catalog_of(env, zoo)
-    before = catalog.page(NameStyle.FLAT).tools
-    assert all(one is other for one, other in zip(catalog.page(NameStyle.FLAT).tools, before, strict=True))
+    before = catalog.page(NameStyle.FLAT).encoded
+    assert all(one is other for one, other in zip(catalog.page(NameStyle.FLAT).encoded, before, strict=True))
     catalog.changed(env)
-    after = catalog.page(NameStyle.FLAT).tools
+    after = catalog.page(NameStyle.FLAT).encoded
     assert [one is other for one, other in zip(after, before, strict=True)] == [False, True]
 
 

@@ -12,10 +12,11 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from mcpax.capability import Capability, LatencyClass
+from mcpax.core.catalog import PAGE_TOOLS
 from mcpax.core.subserver import Call, Json, Tool
 from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.front.http import build_app
-from mcpax.front.lean import LeanCalls
+from mcpax.front.lean import LeanPath
 from tests.front.bench import EMPTY, NUMBER_RESULT, Bench, Gateway, build_gateway
 from tests.front.conftest import PATIENCE_S, serving
 
@@ -32,6 +33,18 @@ HEADERS = {
     "Mcp-Method": "tools/call",
 }
 QUICK_TOOLS = ["quick", "refused", "broken", "gone", "buggy"]
+ODD_SCHEMA: Json = {
+    "type": "object",
+    "title": "größer \u2028",
+    "properties": {
+        "a": {"type": ["string", "null"], "default": None, "enum": ["x", None], "description": ""},
+        "b": {"type": "integer", "minimum": -(2**63), "maximum": 2**64, "const": 1e300, "x-vendor": [1.0, True, {}, []]},
+    },
+    "required": [],
+    "additionalProperties": False,
+    "$defs": {"name": {"properties": {"_meta": {"default": {"x": None}}}}},
+}
+"""Whatever a schema holds, both ways must leave it as it is."""
 
 
 class QuickBench(Bench):
@@ -40,6 +53,8 @@ class QuickBench(Bench):
     def __init__(self) -> None:
         super().__init__()
         self.tools += [Tool((name,), "Quick.", EMPTY, QUICK, output_schema=NUMBER_RESULT) for name in QUICK_TOOLS]
+        self.tools += [Tool(("odd",), "", ODD_SCHEMA, Capability(), title="größer", output_schema=ODD_SCHEMA, quarantined="odd")]
+        self.tools += [Tool((f"many-{number}",), "One of many.", EMPTY, QUICK) for number in range(PAGE_TOOLS)]
 
     async def call(self, call: Call) -> Json:
         match call.path[0]:
@@ -154,8 +169,62 @@ async def test_both_ways_give_the_same_answer(both: tuple[httpx.AsyncClient, htt
     assert not different
 
 
+def listing(**changes: Any) -> Json:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META, **changes.pop("params", {})}, **changes}
+
+
+LIST_CASES: dict[str, tuple[Json, dict[str, str]]] = {
+    "plain": (listing(), {}),
+    "text id": (listing(id="a-1"), {}),
+    "null cursor": (listing(params={"cursor": None}), {}),
+    "cursor of nobody": (listing(params={"cursor": "zzz"}), {}),
+    "cursor not in ASCII": (listing(params={"cursor": "größer"}), {}),
+    "empty cursor": (listing(params={"cursor": ""}), {}),
+    "cursor of the wrong kind": (listing(params={"cursor": 5}), {}),
+    "unknown parameter": (listing(params={"name": "x"}), {}),
+    "progress wanted": (listing(params={"_meta": {**META, "progressToken": 1}}), {}),
+    "no meta": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}, {}),
+    "no parameters": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, {}),
+    "parameters of the wrong kind": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []}, {}),
+    "other revision in body": (listing(params={"_meta": {**META, "io.modelcontextprotocol/protocolVersion": "2025-11-25"}}), {}),
+    "header names another method": (listing(), {"Mcp-Method": "tools/call"}),
+    "header names a tool": (listing(), {"Mcp-Name": "edge__bench__quick"}),
+    "parameter header": (listing(), {"Mcp-Param-X": "1"}),
+    "null id": (listing(id=None), {}),
+    "accepts JSON only": (listing(), {"Accept": "application/json"}),
+}
+
+
+async def test_both_ways_give_the_same_list(both: tuple[httpx.AsyncClient, httpx.AsyncClient]) -> None:
+    different = {}
+    for case, (sent, changes) in LIST_CASES.items():
+        headers = {**HEADERS, "Mcp-Method": "tools/list", **changes}
+        short, long = [comparable(await client.post("/mcp", json=sent, headers=headers)) for client in both]
+        if short != long:
+            different[case] = (short, long)
+    assert not different
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/flat", "/mcp/dotted", "/mcp/colon"])
+async def test_both_ways_turn_the_same_pages(both: tuple[httpx.AsyncClient, httpx.AsyncClient], path: str) -> None:
+    walks = []
+    for client in both:
+        pages: list[Any] = []
+        request = listing()
+        while not pages or "nextCursor" in pages[-1]["result"]:
+            if pages:
+                request = listing(params={"cursor": pages[-1]["result"]["nextCursor"]})
+            answer = await client.post(path, json=request, headers={**HEADERS, "Mcp-Method": "tools/list"})
+            pages.append(answer.json())
+        walks.append(pages)
+    assert walks[0] == walks[1]
+    assert [len(page["result"]["tools"]) for page in walks[0]] == [PAGE_TOOLS, 12]
+    odd = next(tool for page in walks[0] for tool in page["result"]["tools"] if tool.get("title") == "größer")
+    assert odd["inputSchema"] == odd["outputSchema"] == ODD_SCHEMA
+
+
 async def run_lean(gateway: Gateway, request: Json, receive: Receive) -> tuple[list[Message], bool]:
-    """Through `LeanCalls` alone; tells whether it passed the request on."""
+    """Through `LeanPath` alone; tells whether it passed the request on."""
     passed_on = False
     sent: list[Message] = []
 
@@ -167,14 +236,16 @@ async def run_lean(gateway: Gateway, request: Json, receive: Receive) -> tuple[l
         sent.append(message)
 
     length = str(len(json.dumps(request).encode()))
-    headers = {**HEADERS, "Mcp-Name": request["params"]["name"], "Content-Length": length}
+    headers = {**HEADERS, "Mcp-Method": request["method"], "Content-Length": length}
+    if "name" in request["params"]:
+        headers["Mcp-Name"] = request["params"]["name"]
     scope: Scope = {
         "type": "http",
         "method": "POST",
         "path": "/mcp",
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
     }
-    await LeanCalls(beyond, gateway.aggregator, 1 << 20)(scope, receive, send)
+    await LeanPath(beyond, gateway.aggregator, None, 1 << 20)(scope, receive, send)
     return sent, passed_on
 
 
@@ -197,10 +268,25 @@ async def test_a_plain_call_takes_the_short_way() -> None:
     assert json.loads(sent[1]["body"])["result"]["structuredContent"] == {"n": 1}
 
 
+@pytest.mark.parametrize("cursor", [{}, {"cursor": None}])
+async def test_a_plain_list_takes_the_short_way(cursor: Json) -> None:
+    request = listing(params=cursor)
+    sent, passed_on = await run_lean(await quick_gateway(), request, receiving(request, asyncio.Event()))
+    assert not passed_on
+    assert len(json.loads(sent[1]["body"])["result"]["tools"]) == PAGE_TOOLS
+
+
 @pytest.mark.parametrize(
     "request_body",
-    [body("edge__bench__count"), body(params={"_meta": {**META, "progressToken": 1}}), body("edge__bench__nope")],
-    ids=["slow class", "progress wanted", "unknown"],
+    [
+        body("edge__bench__count"),
+        body(params={"_meta": {**META, "progressToken": 1}}),
+        body("edge__bench__nope"),
+        listing(params={"_meta": {**META, "progressToken": 1}}),
+        listing(params={"cursor": 5}),
+        listing(params={"x": 5}),
+    ],
+    ids=["slow class", "progress wanted", "unknown", "list with progress", "list with wrong cursor", "list with more"],
 )
 async def test_the_unusual_goes_the_sdks_way(request_body: Json) -> None:
     _, passed_on = await run_lean(await quick_gateway(), request_body, receiving(request_body, asyncio.Event()))

@@ -1,7 +1,8 @@
 """The merged list of tools and the routing table behind it (draft §5.1, §7.1).
 
 Follows the registry: a change costs work for the tools of the session that changed, and each tool is rendered once per style
-until it changes. Knows nothing of calling.
+until it changes. What is kept of that is JSON: it is what most clients get, and weighs half of what it is made from. Knows nothing of
+calling.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
+
+import msgspec
 
 from mcpax.capability import IRREVERSIBLE_MUTABLE, Capability
 from mcpax.core.registry import RegistryListener, Session
@@ -33,7 +36,7 @@ class Route:
     session: Session
     tool: Tool
     capability: Capability
-    rendered: dict[NameStyle, Json] = field(default_factory=dict, compare=False)
+    rendered: dict[NameStyle, msgspec.Raw] = field(default_factory=dict, compare=False)
 
     @property
     def downstream_name(self) -> str:
@@ -56,11 +59,16 @@ class Route:
             "registered_at": self.registered_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
 
-    def render(self, style: NameStyle) -> Json:
-        """The tool as an MCP client sees it; made once."""
+    def encoded(self, style: NameStyle) -> msgspec.Raw:
+        """The tool as an MCP client sees it, in JSON; made once."""
         if style not in self.rendered:
-            self.rendered[style] = self._render(style)
+            self.rendered[style] = msgspec.Raw(msgspec.json.encode(self._render(style)))
         return self.rendered[style]
+
+    def render(self, style: NameStyle) -> Json:
+        """The same, read; for the reader to keep."""
+        rendered: Json = msgspec.json.decode(self.encoded(style))
+        return rendered
 
     def _render(self, style: NameStyle) -> Json:
         tool = self.tool
@@ -85,8 +93,20 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    tools: list[Json]
+    """A part of the merged list, in a style."""
+
+    routes: list[Route]
+    style: NameStyle
     next_cursor: str | None
+
+    @property
+    def tools(self) -> list[Json]:
+        return [route.render(self.style) for route in self.routes]
+
+    @property
+    def encoded(self) -> list[msgspec.Raw]:
+        """The tools in JSON, for those who only hand them on."""
+        return [route.encoded(self.style) for route in self.routes]
 
 
 class Catalog(RegistryListener):
@@ -143,7 +163,7 @@ class Catalog(RegistryListener):
         """A part of the merged list. The cursor names the last tool seen, so it stays good while tools come and go."""
         chosen = list(islice(self.routes(None if cursor is None else _parse_cursor(cursor)), size + 1))
         more = len(chosen) > size
-        return Page([route.render(style) for route in chosen[:size]], _print_cursor(chosen[size - 1].name) if more else None)
+        return Page(chosen[:size], style, _print_cursor(chosen[size - 1].name) if more else None)
 
     def _put(self, session: Session) -> None:
         names = []

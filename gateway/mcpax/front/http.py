@@ -25,7 +25,7 @@ from mcpax.core.aggregator import Aggregator
 from mcpax.front.admin import Admin, NoDevices, Operations
 from mcpax.front.connections import BoundedProtocol, BoundedSocket
 from mcpax.front.guard import Access, Guard
-from mcpax.front.lean import LeanCalls
+from mcpax.front.lean import LeanPath
 from mcpax.front.mcp_server import build_server
 from mcpax.front.metrics import Metrics
 from mcpax.name_codec import NameStyle
@@ -66,8 +66,8 @@ def build_app(
     operations = operations or NoDevices()
     admin = Admin(aggregator, operations)
 
-    def endpoint(app: ASGIApp) -> ASGIApp:
-        return LeanCalls(app, aggregator, access.max_body_bytes) if lean else app
+    def endpoint(app: ASGIApp, style: NameStyle | None) -> ASGIApp:
+        return LeanPath(app, aggregator, style, access.max_body_bytes) if lean else app
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -83,7 +83,7 @@ def build_app(
 
     return Starlette(
         routes=[
-            *(Route(path, endpoint(StreamableHTTPASGIApp(manager))) for path, manager in managers.items()),
+            *(Route(path, endpoint(StreamableHTTPASGIApp(manager), MCP_PATHS[path])) for path, manager in managers.items()),
             *admin.routes(),
             Metrics(aggregator, operations).route(),
             Route("/healthz", _healthz),

@@ -1,4 +1,4 @@
-"""The short way for the most common request: a plain `tools/call` of revision 2026-07-28, without the SDK's machinery per call.
+"""The short way for the most common requests: plain `tools/call` and `tools/list` of revision 2026-07-28, without the SDK's machinery.
 
 Stands in front of an MCP endpoint and takes a request only when nothing about it is unusual; everything else, and everything it
 is not sure of, goes on untouched to the SDK's way, which is the reference (a test holds both to the same answers). Knows nothing
@@ -8,6 +8,8 @@ of what a tool does.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 from mcp.shared.exceptions import MCPError
@@ -27,23 +29,28 @@ from mcpax.capability import LatencyClass
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.results import with_meta
 from mcpax.core.subserver import Json
-from mcpax.front.mcp_server import COMPLETE, SERVER_NAME, call_tool
+from mcpax.front.mcp_server import COMPLETE, LIST_CACHE, SERVER_NAME, SESSIONLESS_STYLE, call_tool, list_tools, next_cursor
+from mcpax.name_codec import NameStyle
 
 REVISION = "2026-07-28"
 QUICK = frozenset({LatencyClass.REALTIME, LatencyClass.FAST})
 """Calls that end before a proxy would want a sign of life; the SDK's way sends those."""
 _SERVER_INFO = {"name": SERVER_NAME, "version": mcpax.__version__}
-_PARAMS = frozenset({"name", "arguments", "_meta"})
+_META: Json = {SERVER_INFO_META_KEY: _SERVER_INFO}
+CALL, LIST = "tools/call", "tools/list"
+_PARAMS = {CALL: frozenset({"name", "arguments", "_meta"}), LIST: frozenset({"cursor", "_meta"})}
 _JSON_HEADERS = (b"content-type", b"application/json")
 _PARAM_PREFIX = MCP_PARAM_HEADER_PREFIX.lower()
 
 
-class LeanCalls:
+class LeanPath:
     """Wraps the ASGI app of one MCP endpoint."""
 
-    def __init__(self, app: ASGIApp, aggregator: Aggregator, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, aggregator: Aggregator, style: NameStyle | None, max_body_bytes: int) -> None:
+        """`style`: how names are printed there; None: chosen by client, and here there are only those without sessions."""
         self._app = app
         self._aggregator = aggregator
+        self._style = style or SESSIONLESS_STYLE
         self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,18 +61,19 @@ class LeanCalls:
         body = await _read(receive)
         if body is None:
             return  # the client hung up before it had asked
-        request = self._plain_call(body, headers)
-        if request is None:
+        request = _plain_request(body, headers)
+        answering = None if request is None else self._answering(request["method"], request["params"])
+        if request is None or answering is None:
             await self._app(scope, _replay(body, receive), send)
             return
-        await self._answer(request, receive, send)
+        await _answer(request["id"], answering, receive, send)
 
     def _looks_plain(self, method: str, headers: Headers) -> bool:
-        """By its headers alone: a call of the revision without sessions, of known and modest size."""
+        """By its headers alone: a request of the revision without sessions, of known and modest size."""
         length = headers.get("content-length", "")
         return (
             method == "POST"
-            and headers.get("mcp-method") == "tools/call"
+            and headers.get("mcp-method") in _PARAMS
             and headers.get("mcp-protocol-version") == REVISION
             and headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
             and _accepts_both(headers.get("accept", ""))
@@ -75,52 +83,67 @@ class LeanCalls:
             and not any(name.startswith(_PARAM_PREFIX) for name in headers)
         )
 
-    def _plain_call(self, body: bytes, headers: Headers) -> Json | None:
-        """The request, if its body is as ordinary as its headers: a quick tool, no progress, no input to a held call."""
-        try:
-            request = msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    def _answering(self, method: str, params: Json) -> Coroutine[Any, Any, Json] | None:
+        """What answers it, if its parameters are as ordinary as the rest: a quick tool, no progress, no input to a held call."""
+        if not params.keys() <= _PARAMS.get(method, frozenset()) or "progressToken" in params["_meta"]:
             return None
-        if not isinstance(request, dict) or request.keys() != {"jsonrpc", "id", "method", "params"} or request["jsonrpc"] != "2.0":
-            return None
-        identifier, params = request["id"], request["params"]
-        if not isinstance(identifier, str) and type(identifier) is not int:
-            return None
-        if not isinstance(classify_inbound_request(request, headers=headers), InboundModernRoute) or not params.keys() <= _PARAMS:
-            return None
-        if "progressToken" in params["_meta"] or not isinstance(params.get("arguments", {}), dict):
+        if method == LIST:
+            cursor = params.get("cursor")
+            return self._list(cursor) if cursor is None or isinstance(cursor, str) else None
+        if not isinstance(params.get("arguments", {}), dict):
             return None
         route = self._aggregator.catalog.resolve(params["name"])
-        return request if route is not None and route.capability.latency_class in QUICK else None
+        return self._call(params) if route is not None and route.capability.latency_class in QUICK else None
 
-    async def _answer(self, request: Json, receive: Receive, send: Send) -> None:
-        params = request["params"]
-        call = asyncio.ensure_future(call_tool(self._aggregator, params["name"], params.get("arguments", {}), params["_meta"]))
-        gone = asyncio.ensure_future(receive())  # nothing but a disconnect can come now, and it cancels the call
-        try:
-            await asyncio.wait((call, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not call.done():
-                return
-            status, answer = _as_response(request["id"], call)
-            await send({"type": "http.response.start", "status": status, "headers": [_JSON_HEADERS, _length(answer)]})
-            await send({"type": "http.response.body", "body": answer})
-        finally:
-            gone.cancel()
-            if not call.done():
-                call.cancel()
-                await asyncio.gather(call, return_exceptions=True)
+    async def _list(self, cursor: str | None) -> Json:
+        page = await list_tools(self._aggregator, self._style, cursor)
+        cache = {"ttlMs": LIST_CACHE.ttl_ms, "cacheScope": LIST_CACHE.scope}
+        return {**COMPLETE, "tools": page.encoded, **next_cursor(page), **cache, "_meta": _META}
+
+    async def _call(self, params: Json) -> Json:
+        result = await call_tool(self._aggregator, params["name"], params.get("arguments", {}), params["_meta"])
+        return {**COMPLETE, **with_meta(result, _META)}
 
 
-def _as_response(identifier: str | int, call: asyncio.Future[Json]) -> tuple[int, bytes]:
+def _plain_request(body: bytes, headers: Headers) -> Json | None:
+    """The request, if its body is as ordinary as its headers."""
     try:
-        result = call.result()
+        request = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(request, dict) or request.keys() != {"jsonrpc", "id", "method", "params"} or request["jsonrpc"] != "2.0":
+        return None
+    if not isinstance(request["id"], str) and type(request["id"]) is not int:
+        return None
+    return request if isinstance(classify_inbound_request(request, headers=headers), InboundModernRoute) else None
+
+
+async def _answer(identifier: str | int, answering: Coroutine[Any, Any, Json], receive: Receive, send: Send) -> None:
+    work = asyncio.ensure_future(answering)
+    gone = asyncio.ensure_future(receive())  # nothing but a disconnect can come now, and it cancels the work
+    try:
+        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            return
+        status, answer = _as_response(identifier, work)
+        await send({"type": "http.response.start", "status": status, "headers": [_JSON_HEADERS, _length(answer)]})
+        await send({"type": "http.response.body", "body": answer})
+    finally:
+        gone.cancel()
+        if not work.done():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
+
+def _as_response(identifier: str | int, work: asyncio.Future[Json]) -> tuple[int, bytes]:
+    try:
+        result = work.result()
     except MCPError as error:
         details = {
             key: value for key, value in (("code", error.code), ("message", error.message), ("data", error.data)) if value is not None
         }
         status = ERROR_CODE_HTTP_STATUS.get(error.code, 200)
         return status, msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "error": details})
-    result = {**COMPLETE, **with_meta(result, {SERVER_INFO_META_KEY: _SERVER_INFO})}
     return 200, msgspec.json.encode({"jsonrpc": "2.0", "id": identifier, "result": result})
 
 

@@ -21,6 +21,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 import mcpax
 from mcpax.core.aggregator import Aggregator
+from mcpax.core.catalog import Page
 from mcpax.core.notify import LIST_CHANGED, Notifier
 from mcpax.core.results import fault_as_result, plain
 from mcpax.core.subserver import Json, Notification, Progress
@@ -33,6 +34,9 @@ log = structlog.get_logger("mcpax.front")
 SERVER_NAME = "mcpax"
 COMPLETE: Json = {"resultType": "complete"}
 """2026-07-28 wants it in every result; for earlier revisions the SDK takes out what they do not know."""
+
+LIST_CACHE = CacheHint(ttl_ms=0, scope="private")
+"""Boards come and go, and the list is rendered already and cheap."""
 
 CLIENTS_THAT_TAKE_DOTS = frozenset(
     {
@@ -72,7 +76,7 @@ def build_server(aggregator: Aggregator, style: NameStyle | None) -> Server[None
         version=mcpax.__version__,
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
-        cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},  # boards come and go; the list is rendered and cheap
+        cache_hints={"tools/list": LIST_CACHE},
         get_tool_input_schema=handlers.input_schema,  # else the SDK walks the whole list on every call
         on_subscriptions_listen=listen,
     )
@@ -124,17 +128,25 @@ class _Handlers:
         return None if route is None else route.tool.input_schema
 
     async def list_tools(self, ctx: Context, params: PaginatedRequestParams) -> Json:
-        try:
-            page = await self._aggregator.list_tools(self._style or _style_for(ctx), params.cursor)
-        except Fault as fault:
-            raise as_error(fault) from None
-        result = {"tools": page.tools} if page.next_cursor is None else {"tools": page.tools, "nextCursor": page.next_cursor}
-        return {**COMPLETE, **result}
+        page = await list_tools(self._aggregator, self._style or _style_for(ctx), params.cursor)
+        return {**COMPLETE, "tools": page.tools, **next_cursor(page)}
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Json:
         meta = (ctx.params or {}).get("_meta") or {}
         progress = ctx.session.report_progress if "progressToken" in meta else None
         return {**COMPLETE, **plain(await call_tool(self._aggregator, params.name, params.arguments or {}, meta, progress))}
+
+
+async def list_tools(aggregator: Aggregator, style: NameStyle, cursor: str | None) -> Page:
+    """A page, or an `MCPError`."""
+    try:
+        return await aggregator.list_tools(style, cursor)
+    except Fault as fault:
+        raise as_error(fault) from None
+
+
+def next_cursor(page: Page) -> Json:
+    return {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
 
 
 async def call_tool(
@@ -156,12 +168,15 @@ async def call_tool(
         ) from error
 
 
+SESSIONLESS_STYLE = NameStyle.FLAT
+"""Where there are no sessions a list must not vary by client, so only those that shook hands are told apart."""
+
+
 def _style_for(ctx: Context) -> NameStyle:
-    """Where there are no sessions a list must not vary by client, so only those that shook hands are told apart."""
     client = ctx.session.client_params
     if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and client is not None and client.client_info.name in CLIENTS_THAT_TAKE_DOTS:
         return NameStyle.DOTTED
-    return NameStyle.FLAT
+    return SESSIONLESS_STYLE
 
 
 def as_error(fault: Fault) -> MCPError:

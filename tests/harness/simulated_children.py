@@ -13,8 +13,8 @@ from mcpax.capability import Capability, LatencyClass
 from mcpax.core.aggregator import Aggregator
 from mcpax.core.registration import RegistrationRequest
 from mcpax.core.subserver import Call, Json, Tool
-from mcpax.link.child import Introduction, Parentage
 from mcpax.link.endpoint import CHILD_PATH
+from mcpax.link.introduction import Introduction, Parentage
 from mcpax.link.redial import Target
 from mcpax.link.uplink import Uplink
 
@@ -49,7 +49,9 @@ def _tool(number: int) -> Tool:
         "required": ["channel", "level"],
         "additionalProperties": False,
     }
-    return Tool((f"set_output_{number}",), f"Set one output of bank {number}; the device keeps it until told otherwise.", schema, CAPABILITY)
+    return Tool(
+        (f"set_output_{number}",), f"Set one output of bank {number}; the device keeps it until told otherwise.", schema, CAPABILITY
+    )
 
 
 class Child:

@@ -93,12 +93,14 @@ class Router:
                 f"{dotted(route.name)} needs scope {route.capability.needed_scope}; its subserver is registered for {session.scope} only.",
                 outcome=Outcome.NOT_EXECUTED,
             )
+        timeout_s = shorter(route.capability.timeout_s, within_s)
+        if timeout_s is not None and timeout_s <= 0:
+            raise Fault(ErrorKind.DEVICE_TIMEOUT, f"No time is left for {dotted(route.name)}.", outcome=Outcome.NOT_EXECUTED)
         now = self._clock()
         session.meter.spend(route.capability, now)
         session.calls += 1
         if self._traces:
             self._log.debug("dispatched", subserver=session.request.subserver_id, fence=session.fence, owned=session.principal.claims)
-        timeout_s = shorter(route.capability.timeout_s, within_s)
         call = Call(
             path=route.tool.path,
             arguments=arguments,

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import structlog
 from mcp.server import Server
 from mcp.server.caching import CacheHint
@@ -25,7 +26,7 @@ from mcpax.core.catalog import Page
 from mcpax.core.notify import LIST_CHANGED, Notifier
 from mcpax.core.results import fault_as_result, plain
 from mcpax.core.subserver import Json, Notification, Progress
-from mcpax.errors import Fault, Outcome
+from mcpax.errors import ErrorKind, Fault, Outcome
 from mcpax.front.sessions import Context, Sessions
 from mcpax.name_codec import NameStyle
 
@@ -134,7 +135,12 @@ class _Handlers:
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> Json:
         meta = (ctx.params or {}).get("_meta") or {}
         progress = ctx.session.report_progress if "progressToken" in meta else None
-        return {**COMPLETE, **plain(await call_tool(self._aggregator, params.name, params.arguments or {}, meta, progress))}
+        result = await call_tool(self._aggregator, params.name, params.arguments or {}, meta, progress)
+        try:
+            return {**COMPLETE, **plain(result)}
+        except (msgspec.MsgspecError, RecursionError) as error:
+            unreadable = f"The result of {params.name} cannot be read: {error!s:.300}."
+            return {**COMPLETE, **fault_as_result(Fault(ErrorKind.CHILD_LIED, unreadable, outcome=Outcome.EXECUTED))}
 
 
 async def list_tools(aggregator: Aggregator, style: NameStyle, cursor: str | None) -> Page:

@@ -27,6 +27,7 @@ REGISTRATION_META = "x-mcpax-registration"
 HOP_COST_S = 0.01
 """Taken off the time at each hop, so that whoever is below gives up first and can still say what became of the call."""
 SMOOTHING = 0.2
+_META = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 class _Listed(msgspec.Struct):
@@ -81,9 +82,12 @@ class RemoteSubserver:
         try:
             if raw_too_deep(bytes(raw)):
                 raise Fault(ErrorKind.CHILD_LIED, f"The child's result is nested more than {MAX_DEPTH} deep.", outcome=Outcome.EXECUTED)
-            return unread(raw)
+            result = unread(raw)
+            if "_meta" in result:
+                _META.decode(result["_meta"])  # whoever adds to it must be able to read it
         except (msgspec.MsgspecError, RecursionError):
-            raise Fault(ErrorKind.CHILD_LIED, "The child's result is no object.", outcome=Outcome.EXECUTED) from None
+            raise Fault(ErrorKind.CHILD_LIED, "The child's result, or its _meta, is no object.", outcome=Outcome.EXECUTED) from None
+        return result
 
     async def parent_id(self) -> str | None:
         """Under whom it believes to be (draft §13.4)."""

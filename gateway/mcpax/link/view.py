@@ -7,7 +7,7 @@ sees the subserver as its own. Knows nothing of links; answers with what the agg
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,7 +27,7 @@ class CallMeta(msgspec.Struct, rename={"route": ROUTE_META, "cursor": CURSOR_MET
     registration: str = msgspec.field(default="", name="x-mcpax-registration")
     route: list[str] | None = None
     cursor: int | None = None
-    deadline_ms: int | None = None
+    deadline_ms: Annotated[int, msgspec.Meta(le=1 << 53)] | None = None
 
 
 class CallParams(msgspec.Struct, rename={"meta": "_meta"}):

@@ -19,6 +19,7 @@ from hil.bench import held
 from hil.boards import BoardError
 from hil.budget import markdown, table
 from hil.control import control_path
+from hil.lease import LeaseError
 from hil.measure import MeasureError, build, measure, targets
 from hil.places import DEFAULT_RIG, FOOTPRINT, REPORT, RESULTS
 from hil.recovery import BoardWedged
@@ -104,7 +105,7 @@ def up(names: tuple[str, ...], file: Path) -> None:
             signal.pause()
     except KeyboardInterrupt:
         return
-    except (BoardError, BoardWedged) as error:
+    except (BoardError, BoardWedged, LeaseError) as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -6,12 +6,15 @@ The one place that puts leases, boards and recovery together. Knows nothing of p
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from hil.boards import Board, open_board
 from hil.lease import lease
 from hil.recovery import ensure_well
 from hil.rig import BoardSpec, Capability, Rig
+from mcpax.bridge.ports import BY_ID_DIR
 
 
 @contextlib.contextmanager
@@ -27,7 +30,10 @@ def held(
 
 @contextlib.contextmanager
 def _held_one(rig: Rig, spec: BoardSpec, what: str, seed: int, waiting: Callable[[str], None]) -> Iterator[Board]:
-    with lease(rig.lease_dir, lease_name(spec), what, waiting=waiting) as taken, open_board(spec, seed=seed) as board:
+    with (
+        lease(rig.lease_dir, lease_name(spec), what, waiting=waiting) as taken,
+        open_board(spec, seed=seed, held_by=[taken.descriptor]) as board,
+    ):
         if not board.fresh and not taken.undisturbed and Capability.FLASH in spec.capabilities:
             board.flash()
         board.recovery = [str(step) for step in ensure_well(board)]
@@ -36,5 +42,13 @@ def _held_one(rig: Rig, spec: BoardSpec, what: str, seed: int, waiting: Callable
 
 
 def lease_name(spec: BoardSpec) -> str:
-    """Of the thing itself: two entries for one port are one board."""
-    return spec.port.strip("/").replace("/", "+") if spec.port is not None else spec.name
+    """Of the thing itself: two entries for one port, or two names of it, are one board."""
+    return _one_name(spec.port).strip("/").replace("/", "+") if spec.port is not None else spec.name
+
+
+def _one_name(port: str) -> str:
+    """Of all names of a port always the same: one that udev made of the device itself, if it has any. Others change with the order of
+    plugging, also while somebody holds the board."""
+    device = os.path.realpath(port)
+    of_the_device = (str(link) for link in sorted(BY_ID_DIR.glob("*")) if os.path.realpath(link) == device)
+    return next(of_the_device, port if Path(port).parent == BY_ID_DIR else device)

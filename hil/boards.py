@@ -5,13 +5,14 @@ What a board cannot do stands in its capabilities; asking for it all the same is
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -167,8 +168,9 @@ class EmulatedBoard(Board):
 class RealBoard(Board):
     """A board on the bench, moved by the commands of its rig."""
 
-    def __init__(self, spec: BoardSpec) -> None:
+    def __init__(self, spec: BoardSpec, held_by: Sequence[int] = ()) -> None:
         super().__init__(spec, fresh=False)
+        self._held_by = held_by
 
     @property
     def port(self) -> str:
@@ -205,7 +207,7 @@ class RealBoard(Board):
         if command is None:
             raise _cannot(self.spec, capability)
         values = {"env": self.spec.env, "port": self.port, "image": str(image or self.spec.image)}
-        run_command(self.name, command.format(**{name: shlex.quote(value) for name, value in values.items()}))
+        run_command(self.name, command.format(**{name: shlex.quote(value) for name, value in values.items()}), inherits=self._held_by)
 
     def _wait_for_port(self) -> None:
         deadline = time.monotonic() + PORT_PATIENCE_S
@@ -215,25 +217,42 @@ class RealBoard(Board):
             time.sleep(LOOK_EVERY_S)
 
 
-def open_board(spec: BoardSpec, *, seed: int = 1, directory: Path = PORTS) -> Board:
-    return EmulatedBoard(spec, seed=seed, directory=directory) if spec.emulator is not None else RealBoard(spec)
+def open_board(spec: BoardSpec, *, seed: int = 1, directory: Path = PORTS, held_by: Sequence[int] = ()) -> Board:
+    """`held_by`: open files that must stay open as long as anything moves the board."""
+    return EmulatedBoard(spec, seed=seed, directory=directory) if spec.emulator is not None else RealBoard(spec, held_by)
 
 
-def run_command(board: str, command: str, patience_s: float = COMMAND_PATIENCE_S) -> None:
-    """A command of the rig, by the shell, at the top of the source tree; ended with all it started if it takes too long."""
+def run_command(board: str, command: str, patience_s: float = COMMAND_PATIENCE_S, *, inherits: Sequence[int] = ()) -> None:
+    """A command of the rig, by the shell, at the top of the source tree; ended with all it started if it takes too long, or if we are
+    told to end. `inherits`: open files that it gets; should we be killed, they stay open until it has ended, too."""
     process = subprocess.Popen(
-        command, shell=True, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        shell=True,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # so Ctrl-C does not reach it
+        pass_fds=inherits,
     )
     try:
         said, _ = process.communicate(timeout=patience_s)
         problem = f"exit code {process.returncode}" if process.returncode else ""
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        said, _ = process.communicate()
-        problem = f"not done within {patience_s:g} s"
+        said, problem = _killed(process), f"not done within {patience_s:g} s"
+    except BaseException:
+        _killed(process)  # a flash tool must not go on writing to a board that is given back
+        raise
     if problem:
         told = said.decode(errors="replace").strip()[-TOLD_CHARS:]
         raise BoardError(f"{board}: {problem}: {command}\n    {told or '(it said nothing)'}")
+
+
+def _killed(process: subprocess.Popen[bytes]) -> bytes:
+    """With all it started; what it said."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()[0]
 
 
 def _cannot(spec: BoardSpec, capability: Capability) -> BoardError:

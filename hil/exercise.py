@@ -53,7 +53,7 @@ def _call(line: Line, device: DeviceMap, tool: ToolMap) -> None:
     for edge in EDGES:
         line.call(tool, valid(tool, edge))
         line.ask(line.call_message(tool, valid(tool, edge), line.seq), line.seq)
-    for refused in out_of_range(tool):
+    for refused in out_of_range(tool, device.profile):
         line.call(tool, refused.raw)
     for refused in wrong_type(tool) if device.profile is Profile.B else ():
         line.ask(_call_message(line, device, tool.id, dict(enumerate(refused.raw))), line.seq)

@@ -20,6 +20,8 @@ from pathlib import Path
 LOOK_EVERY_S = 0.05
 PATIENCE_S = 900.0
 """For a board. Long: another's whole test run may have to end first, and is named meanwhile."""
+SHARED = 0o666
+"""Of a lease's file: those who wait read in it, and the next holder writes."""
 
 _THIS_RUN = secrets.token_hex(8)
 """Process ids come again; this does not."""
@@ -37,8 +39,12 @@ class Holder:
         return f"{self.what} (process {self.pid}, since {self.since})"
 
 
-class LeaseTimeout(Exception):
-    """The board was not free in time; says who holds it."""
+class LeaseError(Exception):
+    """The board cannot be held; says why, and what to do."""
+
+
+class LeaseTimeout(LeaseError):
+    """It was not free in time; says who holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,8 @@ class Lease:
     name: str
     undisturbed: bool
     """The last holder was this very process: the board is as it was left."""
+    descriptor: int
+    """The open file. A process that inherits it holds the board, too, until it ends."""
 
 
 @contextlib.contextmanager
@@ -53,14 +61,36 @@ def lease(
     directory: Path, name: str, what: str, *, patience_s: float = PATIENCE_S, waiting: Callable[[str], None] = lambda _: None
 ) -> Iterator[Lease]:
     """Hold a board while the block runs. `waiting` is told, once for each, whom we wait for."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / f"{name}.lock").open("a+") as file:
-        _lock(file.fileno(), name, what, patience_s, waiting)
-        last = _holder(file.fileno())
+    fd = _opened(directory, name)
+    try:
+        _lock(fd, name, what, patience_s, waiting)
+        last = _holder(fd)
         me = Holder(os.getpid(), _THIS_RUN, what, datetime.now(UTC).isoformat(timespec="seconds"))
-        os.ftruncate(file.fileno(), 0)
-        os.pwrite(file.fileno(), json.dumps(asdict(me)).encode(), 0)
-        yield Lease(name, undisturbed=last is not None and last.run == me.run)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(asdict(me)).encode(), 0)
+        yield Lease(name, undisturbed=last is not None and last.run == me.run, descriptor=fd)
+    finally:
+        os.close(fd)
+
+
+def _opened(directory: Path, name: str) -> int:
+    """The lease's file, for whoever shares the folder: the one who makes it lets all others write to it, whatever their umask."""
+    path = directory / f"{name}.lock"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        while True:
+            # Not both at once: in a folder like /tmp the kernel refuses O_CREAT for a file that is there and another's.
+            with contextlib.suppress(FileNotFoundError):
+                return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            with contextlib.suppress(FileExistsError):
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, SHARED)
+                os.fchmod(fd, SHARED)
+                return fd
+    except OSError as error:
+        raise LeaseError(
+            f"{name} cannot be held: {path}: {error.strerror}. All who use the bench must be able to write to its lease_dir: "
+            f"chmod 1777 {directory}"
+        ) from None
 
 
 def _lock(fd: int, name: str, what: str, patience_s: float, waiting: Callable[[str], None]) -> None:

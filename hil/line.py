@@ -24,7 +24,6 @@ from hil.frames import FrameLog
 from mcpax.bridge.maps.model import DeviceMap, ToolMap
 from mcpax.bridge.transports.uart import (
     BITS_PER_BYTE,
-    BREAK_OFF,
     MIN_SILENCE_S,
     RESET_PULSE_S,
     SILENCE_BYTES,
@@ -32,6 +31,7 @@ from mcpax.bridge.transports.uart import (
     keep_dtr_on_close,
 )
 from mcpax.bridge.wire.dialect import dialect_for
+from mcpax.bridge.wire.framing import BREAK_OFF
 from mcpax.bridge.wire.messages import Heartbeat, Message, Response, WireError
 
 PATIENCE_S = 5.0

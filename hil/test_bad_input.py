@@ -44,7 +44,7 @@ def unharmed(line: Line, witness: Witness) -> Callable[[], None]:
 
 
 def test_values_outside_the_limits_are_refused(board: Board, line: Line, unharmed: Callable[[], None]) -> None:
-    refused = [case for tool in board.map.tools for case in ((tool, bad) for bad in out_of_range(tool))]
+    refused = [case for tool in board.map.tools for case in ((tool, bad) for bad in out_of_range(tool, board.map.profile))]
     for tool, bad in refused:
         assert line.call(tool, bad.raw).status == bad.status, bad.what
     assert refused, f"{board.map.name} has no argument with limits inside its type"

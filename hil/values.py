@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mcpax.bridge.maps.limits import to_f32, value_range
-from mcpax.bridge.maps.model import Field, FieldType, ToolMap
+from mcpax.bridge.maps.model import Field, FieldType, Profile, ToolMap
 from mcpax.bridge.wire.messages import Status
 
 EDGES = ("lowest", "highest")
@@ -42,15 +42,21 @@ class Refused:
     status: Status
 
 
-def out_of_range(tool: ToolMap) -> Iterator[Refused]:
-    """Each argument in turn one step outside its limits, all others valid; only values that the field's type can carry."""
+def out_of_range(tool: ToolMap, profile: Profile) -> Iterator[Refused]:
+    """Each argument in turn outside its limits, all others valid.
+
+    Profile A: one step outside, as far as the field's type can carry that. CBOR carries any number: in Profile B also those that would be
+    right again if a chip cut them to 16 bits, or lost their sign.
+    """
     for number, field in enumerate(tool.args):
         if field.raw_range is None or field.type.integer_range is None:
             continue
         (low, high), (type_low, type_high) = field.raw_range, field.type.integer_range
-        for value in (low - 1, high + 1):
-            if type_low <= value <= type_high:
-                yield Refused(f"{tool.name} with {field.name} = {value}", _with(tool, number, value), Status.OUT_OF_RANGE)
+        values = {value for value in (low - 1, high + 1) if type_low <= value <= type_high}
+        if profile is Profile.B:
+            values |= {low - 1, high + 1, low + 2**16, low + 2**32 - 2**16, -1, -1 - low}
+        for value in sorted(value for value in values if not low <= value <= high and -(2**32) <= value < 2**32):
+            yield Refused(f"{tool.name} with {field.name} = {value}", _with(tool, number, value), Status.OUT_OF_RANGE)
 
 
 def wrong_type(tool: ToolMap) -> Iterator[Refused]:

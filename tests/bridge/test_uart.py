@@ -21,7 +21,6 @@ import serial
 
 from mcpax.bridge.maps.model import Crc
 from mcpax.bridge.transports.uart import (
-    BREAK_OFF,
     FLOOD_BURST_BYTES,
     MAX_UNSENT_BYTES,
     PortError,
@@ -30,7 +29,7 @@ from mcpax.bridge.transports.uart import (
     explain_open_error,
     open_uart,
 )
-from mcpax.bridge.wire.framing import CobsFraming, Framing, SofFraming
+from mcpax.bridge.wire.framing import BREAK_OFF, CobsFraming, Framing, SofFraming
 
 DEADLINE_S = 5.0
 FRAMINGS = pytest.mark.parametrize("framing", [SofFraming(Crc.CRC16), SofFraming(Crc.CRC8), CobsFraming()], ids=["crc16", "crc8", "cobs"])

@@ -53,6 +53,11 @@ def test_profile_b_stub(stub: str) -> None:
     run(f"stub-{stub}")
 
 
+@pytest.mark.parametrize("profile", ["a", "b"])
+def test_numbers_of_16_bits_and_results_left_unset(profile: str) -> None:
+    run(f"narrow-{profile}")
+
+
 @pytest.mark.req("AX-1.1-c")
 def test_library_allocates_nothing_and_needs_no_library(tmp_path: Path) -> None:
     """Every symbol that the compiled library wants comes from itself, from the port, or is a handler; its tables are read-only."""

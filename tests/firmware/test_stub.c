@@ -65,24 +65,32 @@ static void test_dialogue(const vector *v)
 
 /* --- What needs no bytes, or too many ---------------------------------------------------------------------------------------- */
 
-/* The message of a call without arguments, from the gateway's side, framed by the library itself. */
-static bytes call_frame(uint8_t tool_id, uint8_t sequence)
+enum { LONGEST = MCPAX_REQUEST_MAX + 1 }; /* of the messages that are made here */
+
+/* A message from the gateway's side, framed by the library itself. */
+static bytes frame_of(const uint8_t *message, size_t length)
 {
-#if MCPAX_PROFILE_A
-    uint8_t message[] = {MCPAX_TYPE_CALL, tool_id, sequence};
-#else
-    uint8_t message[] = {0xA5, 0, 2, 1, MCPAX_TYPE_CALL, 2, 0x18, sequence, 3, 0x18, tool_id, 4, 0xA0};
-#endif
-    uint8_t buffer[MCPAX_FRAME_ROOM(sizeof message)];
+    static uint8_t buffer[MCPAX_FRAME_ROOM(LONGEST)];
     sent.length = 0;
-    mcpax_out_begin(buffer, sizeof message);
+    mcpax_out_begin(buffer, (mcpax_size)length);
     do {
-        for (size_t i = 0; i < sizeof message; i++) {
+        for (size_t i = 0; i < length; i++) {
             mcpax_out_byte(message[i]);
         }
     } while (mcpax_out_again());
     mcpax_out_end();
     return sent;
+}
+
+/* The message of a call without arguments. */
+static bytes call_frame(uint8_t tool_id, uint8_t sequence)
+{
+#if MCPAX_PROFILE_A
+    const uint8_t message[] = {MCPAX_TYPE_CALL, tool_id, sequence};
+#else
+    const uint8_t message[] = {0xA5, 0, 2, 1, MCPAX_TYPE_CALL, 2, 0x18, sequence, 3, 0x18, tool_id, 4, 0xA0};
+#endif
+    return frame_of(message, sizeof message);
 }
 
 static void call(uint8_t tool_id, uint8_t sequence)
@@ -141,6 +149,80 @@ static void test_heard(void)
     expect_number(NULL, "asked once, told once", false, mcpax_heard());
 }
 
+/* Whether a message of these bytes counts as a word of the gateway, which keeps a dead man's switch from acting. */
+static bool is_heard(const uint8_t *message, size_t length)
+{
+    const bytes frame = frame_of(message, length);
+    mcpax_heard();
+    receive(&frame);
+    return mcpax_heard();
+}
+
+#define EXPECT_HEARD(what, is, ...) \
+    do { \
+        const uint8_t message[] = {__VA_ARGS__}; \
+        expect_number(NULL, what, is, is_heard(message, sizeof message)); \
+    } while (0)
+
+static void test_what_is_heard(void)
+{
+    synchronise(1);
+#if MCPAX_PROFILE_A
+    EXPECT_HEARD("a heartbeat", true, MCPAX_TYPE_HEARTBEAT, 0, 7, 0, 1);
+    EXPECT_HEARD("a heartbeat for another boot", true, MCPAX_TYPE_HEARTBEAT, 0, 7, 0, 2);
+    EXPECT_HEARD("a call of no tool", true, MCPAX_TYPE_CALL, 200, 7);
+    EXPECT_HEARD("a short heartbeat", false, MCPAX_TYPE_HEARTBEAT, 0, 7, 1);
+    EXPECT_HEARD("a long heartbeat", false, MCPAX_TYPE_HEARTBEAT, 0, 7, 0, 1, 0);
+    EXPECT_HEARD("a heartbeat of a tool", false, MCPAX_TYPE_HEARTBEAT, 1, 7, 0, 1);
+    EXPECT_HEARD("a response", false, MCPAX_TYPE_RESPONSE, 5, 7, 0);
+    EXPECT_HEARD("an event", false, MCPAX_TYPE_EVENT, 1, 7, 0, 1);
+    EXPECT_HEARD("announce!, which Profile A has not", false, MCPAX_TYPE_REGISTRATION, 0, 0);
+    EXPECT_HEARD("an unknown type", false, 6, 0, 7, 0, 1);
+    EXPECT_HEARD("type 0", false, 0, 0, 7, 0, 1);
+#else
+    EXPECT_HEARD("a heartbeat", true, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 7, 8, 1);
+    EXPECT_HEARD("a heartbeat for another boot", true, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 7, 8, 2);
+    EXPECT_HEARD("announce!", true, 0xA2, 0, 2, 1, MCPAX_TYPE_REGISTRATION);
+    EXPECT_HEARD("a call of no tool", true, 0xA5, 0, 2, 1, MCPAX_TYPE_CALL, 2, 7, 3, 0x18, 200, 4, 0xA0);
+    EXPECT_HEARD("a heartbeat without its boot id", false, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 7, 8);
+    EXPECT_HEARD("a heartbeat of three pairs", false, 0xA3, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 7);
+    EXPECT_HEARD("a long heartbeat", false, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 7, 8, 1, 0);
+    EXPECT_HEARD("a long announce!", false, 0xA2, 0, 2, 1, MCPAX_TYPE_REGISTRATION, 0);
+    EXPECT_HEARD("a heartbeat of a sequence above 255", false, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 0x19, 1, 7, 8, 1);
+    EXPECT_HEARD("a heartbeat of a boot id above 65535", false, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 7, 8, 0x1A, 0, 1, 0, 1);
+    EXPECT_HEARD("a heartbeat with an unknown key", false, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 7, 7, 1);
+    EXPECT_HEARD("a response", false, 0xA3, 0, 2, 2, 7, 5, 0xA0);
+    EXPECT_HEARD("a response to a call of sequence 1", false, 0xA3, 0, 2, 2, 1, 5, 0xA0);
+    EXPECT_HEARD("an event", false, 0xA5, 0, 2, 1, MCPAX_TYPE_EVENT, 3, 1, 5, 0xA1, 0, 1, 13, 0);
+    EXPECT_HEARD("an unknown method", false, 0xA2, 0, 2, 1, 6);
+    EXPECT_HEARD("another version", false, 0xA2, 0, 1, 1, MCPAX_TYPE_REGISTRATION);
+    EXPECT_HEARD("a map of indefinite length", false, 0xBF, 0, 2, 1, MCPAX_TYPE_REGISTRATION, 0xFF);
+    EXPECT_HEARD("a sequence of 64 bits", false, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 0x1B, 0, 0, 0, 0, 0, 0, 0, 7, 8, 1);
+    EXPECT_HEARD("a sequence that is text", false, 0xA4, 0, 2, 1, MCPAX_TYPE_HEARTBEAT, 2, 0x61, '7', 8, 1);
+    EXPECT_HEARD("no map at all", false, 0x18, 7);
+#endif
+    bytes frame = call_frame(5, 1);
+    frame.byte[frame.length - 2] ^= 1; /* of the CRC; in Profile B the last byte is the delimiter */
+    receive(&frame);
+    mcpax_silence();
+    expect_number(NULL, "a call whose CRC is wrong", false, mcpax_heard());
+}
+
+/* A call as long as the map has any is taken; one byte more is not, whatever the framing made of it. */
+static void test_longest_request(void)
+{
+#if MCPAX_PROFILE_A
+    uint8_t message[LONGEST] = {MCPAX_TYPE_CALL, 200, 1};
+#else
+    uint8_t message[LONGEST] = {0xA5, 0, 2, 1, MCPAX_TYPE_CALL, 2, 7, 3, 0x18, 200, 4}; /* and zeros, so COBS needs no full block */
+#endif
+    synchronise(1);
+    expect_number(NULL, "the longest request", true, is_heard(message, MCPAX_REQUEST_MAX));
+    expect_number(NULL, "one byte more", false, is_heard(message, MCPAX_REQUEST_MAX + 1));
+    mcpax_silence();
+    expect_number(NULL, "the longest request after it", true, is_heard(message, MCPAX_REQUEST_MAX));
+}
+
 static void test_events_that_cannot_be_sent(void)
 {
     static const uint8_t word[MCPAX_PASSING_MAX + 1] = {0};
@@ -190,6 +272,8 @@ int main(int argc, char **argv)
     test_many_calls_that_do_not_run();
     test_every_sequence_runs_once();
     test_heard();
+    test_what_is_heard();
+    test_longest_request();
     test_events_that_cannot_be_sent();
 #if MCPAX_KEPT > 0
     test_out_stays_in_its_buffer();

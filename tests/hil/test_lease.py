@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hil.lease import LeaseTimeout, lease
-from hil.places import ROOT
+from hil import bench
+from hil.lease import LeaseError, LeaseTimeout, lease
+from hil.places import DEFAULT_RIG, ROOT
+from hil.rig import load_rig
 
 HOLD = """
 import sys
@@ -91,3 +95,57 @@ def test_a_damaged_lease_file_harms_nobody(tmp_path: Path) -> None:
     (tmp_path / "uno.lock").write_text("[]\0 not JSON")
     with lease(tmp_path, "uno", "this test") as taken:
         assert not taken.undisturbed
+
+
+def test_the_folder_may_be_shared_by_users(tmp_path: Path) -> None:
+    """Whoever makes the file lets all others write to it, whatever their umask; and a file that is there is never made again."""
+    before = os.umask(0o077)
+    try:
+        with lease(tmp_path, "uno", "this test"):
+            assert stat.S_IMODE((tmp_path / "uno.lock").stat().st_mode) == 0o666
+    finally:
+        os.umask(before)
+    (tmp_path / "uno.lock").chmod(0o664)
+    with lease(tmp_path, "uno", "this test") as taken:
+        assert taken.undisturbed
+    assert stat.S_IMODE((tmp_path / "uno.lock").stat().st_mode) == 0o664, "that of another is left as it is"
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name, where in (("uno", tmp_path / "file"), ("u" * 300, tmp_path)):
+        with pytest.raises(LeaseError, match=rf"cannot be held: .*{name}\.lock: .*chmod 1777 {where}"), lease(where, name, "this test"):
+            pytest.fail("held")
+
+
+def test_a_child_that_inherits_the_lease_holds_the_board(tmp_path: Path) -> None:
+    with lease(tmp_path, "uno", "this test") as taken:
+        child = subprocess.Popen(["sleep", "60"], pass_fds=[taken.descriptor])
+    try:
+        with pytest.raises(LeaseTimeout), lease(tmp_path, "uno", "another test", patience_s=0):
+            pytest.fail("held twice")
+    finally:
+        child.kill()
+        child.wait()
+    with lease(tmp_path, "uno", "another test", patience_s=0):
+        pass
+
+
+def test_all_names_of_a_port_are_one_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_id = tmp_path / "by-id"
+    by_id.mkdir()
+    monkeypatch.setattr(bench, "BY_ID_DIR", by_id)
+    (tmp_path / "ttyACM0").write_text("")
+    (tmp_path / "mine").symlink_to(tmp_path / "ttyACM0")
+
+    def named(name: str) -> str:
+        return bench.lease_name(replace(load_rig(DEFAULT_RIG).boards[0], emulator=None, port=str(tmp_path / name)))
+
+    assert named("mine") == named("ttyACM0"), "without a name of udev's, that of the device"
+    (by_id / "usb-b").symlink_to("../ttyACM0")
+    (by_id / "usb-a").symlink_to("../ttyACM0")
+    names = {named(name) for name in ("mine", "ttyACM0", "by-id/usb-a", "by-id/usb-b")}
+    assert names == {str(by_id / "usb-a").strip("/").replace("/", "+")}
+    for link in by_id.iterdir():
+        link.unlink()
+    assert named("by-id/usb-a") in names, "it keeps its name while it is off"

@@ -6,6 +6,10 @@ The boards are real in the rig's eyes: a serial port and commands. Behind it a v
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -106,6 +110,33 @@ def test_a_port_that_is_not_there_is_told(bench: Bench, virtual: VirtualBoard) -
 def test_a_command_that_takes_too_long_is_ended_with_all_it_started() -> None:
     with pytest.raises(BoardError, match=r"uno: not done within 0.2 s: cat /dev/zero \| cat >/dev/null"):
         run_command("uno", "cat /dev/zero | cat >/dev/null", patience_s=0.2)
+
+
+def test_a_command_ends_with_all_it_started_when_we_are_told_to_end(tmp_path: Path) -> None:
+    """Ctrl-C: a flash tool in its own session would go on writing to a board that is given back."""
+    file = tmp_path / "pid"
+
+    def interrupt_once_it_runs() -> None:
+        while not (file.exists() and file.read_text().endswith("\n")):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt_once_it_runs, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_command("uno", f"sleep 60 & echo $! > {file}; wait", patience_s=30)
+    command_line = Path(f"/proc/{file.read_text().strip()}/cmdline")
+    assert not (command_line.exists() and command_line.read_bytes()), "what it started goes on"
+
+
+def test_a_command_holds_the_lease_as_long_as_it_runs(tmp_path: Path) -> None:
+    """Should we be killed in the middle, nobody else gets the board before the command has ended."""
+    held = os.open(tmp_path / "lease", os.O_RDWR | os.O_CREAT)
+    try:
+        run_command("uno", f"test -e /proc/self/fd/{held}", inherits=[held])
+        with pytest.raises(BoardError):
+            run_command("uno", f"test -e /proc/self/fd/{held}")
+    finally:
+        os.close(held)
 
 
 def test_placeholders_reach_the_command_as_single_words(bench: Bench, tmp_path: Path) -> None:

@@ -22,7 +22,18 @@ from mcpax.bridge.maps.model import ToolMap
 from mcpax.bridge.timing import RoundTripEstimator
 from mcpax.bridge.transport import Transport
 from mcpax.bridge.wire.dialect import Dialect
-from mcpax.bridge.wire.messages import Event, Heartbeat, Message, Registration, Response, Status, WireError, outcome_of, status_name
+from mcpax.bridge.wire.messages import (
+    Event,
+    Heartbeat,
+    HiddenFrame,
+    Message,
+    Registration,
+    Response,
+    Status,
+    WireError,
+    outcome_of,
+    status_name,
+)
 from mcpax.errors import ErrorKind, Fault, Outcome
 
 MAX_QUEUE = 64
@@ -42,6 +53,8 @@ REFUSALS = frozenset({Status.UNKNOWN_TOOL, Status.BAD_ARGUMENTS, Status.OUT_OF_R
 SEQUENCES = 256
 MAX_UNCONFIRMED = 64
 """How far calls may run ahead of what the board has shown to have reached: half of what it takes for new (§5.3), to be sure."""
+MAX_SKIPPED = 8
+"""Sequences that calls which cannot be sent may use up: whoever makes such calls must not drive the session to `MAX_UNCONFIRMED`."""
 ADOPTION_STRIDE = 16
 """Sequences to skip when taking over a board that was synchronised before: copies of an earlier owner's last calls may still come."""
 
@@ -160,7 +173,7 @@ class StubSession:
         while True:
             try:
                 seq = await self._turn(deadline)
-                response = await self._exchange(seq, tool.id, self._dialect.call(tool, seq, raw), deadline)
+                response = await self._exchange(seq, tool.id, self._message(tool, seq, raw), deadline)
             except _BoardRestarted as restart:
                 ran_before_restart |= not restart.cannot_have_run
                 restarts += 1
@@ -175,6 +188,16 @@ class StubSession:
             if ran_before_restart and outcome_of(response.status) is Outcome.NOT_EXECUTED:
                 raise _restarted_during_call()
             return response
+
+    def _message(self, tool: ToolMap, seq: int, raw: Sequence[Any]) -> bytes:
+        try:
+            return self._dialect.call(tool, seq, raw)
+        except HiddenFrame:
+            # It may be by accident, of these arguments with this sequence: the next attempt gets another.
+            if self._ahead(seq) > MAX_SKIPPED:
+                self._seq = (seq - 1) % SEQUENCES
+            self._wake()  # the turn that is not taken
+            raise _hides_frame(tool) from None
 
     async def _turn(self, deadline: float | None) -> int:
         """Wait until the board is synchronised and can take one more call; returns the call's sequence."""
@@ -458,6 +481,16 @@ def _copy_refused(status: int) -> Fault:
         hint="Another copy may have run. Read the state back before trying again.",
         outcome=Outcome.UNKNOWN,
         details={"status": status},
+    )
+
+
+def _hides_frame(tool: ToolMap) -> Fault:
+    return Fault(
+        ErrorKind.INVALID_TOOL_ARGS,
+        f"Arguments of {tool.name}: their bytes contain a whole frame of the board's protocol, "
+        "which could run as a call of its own if the line damaged this one. Nothing was sent.",
+        hint="Send the bytes in two calls, cut within that frame (it begins with A5).",
+        outcome=Outcome.NOT_EXECUTED,
     )
 
 

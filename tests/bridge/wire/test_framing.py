@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcpax.bridge.maps.model import Crc
 from mcpax.bridge.wire.crc import crc16
-from mcpax.bridge.wire.framing import MAX_LEN, CobsFraming, Decoder, Framing, SofFraming
+from mcpax.bridge.wire.framing import BREAK_OFF, MAX_LEN, CobsFraming, Decoder, Framing, SofFraming
 from tests.vectors.read import Vector, unhex, vectors
 
 FRAMINGS: dict[str, Framing] = {"sof-crc8": SofFraming(Crc.CRC8), "sof-crc16": SofFraming(Crc.CRC16), "cobs": CobsFraming()}
@@ -210,3 +210,72 @@ def test_a_cobs_frame_of_nothing_but_a_checksum_is_no_message() -> None:
     assert decoder.feed(CobsFraming().encode(b"")) == []
     assert crc16(b"") == b"\xff\xff"
     assert decoder.counters.crc_errors == 1
+
+
+# --- a frame within a frame
+
+
+small = st.binary(min_size=3, max_size=12)
+sofs = st.sampled_from([SofFraming(crc) for crc in Crc])
+
+
+def damaged(frame: bytes) -> list[bytes]:
+    """With each bit flipped in turn."""
+    return [frame[:at] + bytes((frame[at] ^ 1 << bit,)) + frame[at + 1 :] for at in range(len(frame)) for bit in range(8)]
+
+
+@pytest.mark.parametrize("crc", Crc)
+@pytest.mark.parametrize("long", [False, True])
+def test_a_frame_in_a_payload_would_be_found_and_is_seen_beforehand(crc: Crc, long: bool) -> None:
+    framing = SofFraming(crc)
+    inner = bytes((1, 1, 7)) + bytes(150 if long else 2)
+    message = bytes((1, 5, 6)) + b"xy" + framing.encode(inner) + b"z"
+    assert any(inner in heard(framing, line) for line in damaged(framing.encode(message))), "what all this is about"
+    assert framing.hides_frame(message)
+    wrong = bytearray(message)
+    wrong[-2] ^= 1
+    assert not framing.hides_frame(bytes(wrong))
+
+
+def test_the_sequence_may_be_the_a5_of_a_hidden_frame() -> None:
+    framing = SofFraming()
+    hidden = framing.encode(bytes((1, 1, 7, 4, 1)))
+    assert framing.hides_frame(bytes((1, 5, hidden[0])) + hidden[1:])
+    assert not framing.hides_frame(bytes((1, 5, 0xA4)) + hidden[1:])
+
+
+def test_a_frame_may_end_in_the_copy() -> None:
+    framing = SofFraming()
+    for guess in range(1 << 16):
+        # The hidden frame's payload is the outer CRC, FF 00 and the head of the copy; its CRC is what the outer payload begins with.
+        message = bytes((1, 5, 6)) + guess.to_bytes(2, "big") + bytes((0xA5, 12, 1, 1, 7))
+        frame = framing.encode(message)
+        line = frame + BREAK_OFF + frame
+        start = frame.rindex(bytes((0xA5, 12, 1, 1, 7)))
+        if framing.checksum(line[start + 1 : start + 14]) == line[start + 14 : start + 16]:
+            break
+    else:
+        pytest.fail("none found")
+    assert framing.hides_frame(message)
+
+
+@given(framing=sofs, outer=st.tuples(small, st.one_of(small, st.just(b"")), small), inner=small, again=st.booleans())
+@settings(deadline=None, max_examples=200)
+def test_what_hides_no_frame_lets_none_loose(framing: SofFraming, outer: tuple[bytes, bytes, bytes], inner: bytes, again: bool) -> None:
+    """Whatever a receiver finds behind the first byte of the frame, alone or followed by its copy, was foreseen."""
+    head, between, tail = outer
+    for message in (head + between + tail, head + framing.encode(inner) + tail, head + framing.encode(inner)[:-1] + between):
+        frame = framing.encode(message)
+        line = frame + (BREAK_OFF + frame if again else b"")
+        end = len(frame) - framing.crc_size
+        loose = any(
+            found != message for start in range(1, end) if line[start] == 0xA5 for found in framing.decoder(LARGEST).feed(line[start:])[:1]
+        )
+        if loose:
+            assert framing.hides_frame(message)
+    assert framing.hides_frame(head + framing.encode(inner) + tail)
+
+
+@given(framing=sofs, message=messages)
+def test_a_message_without_a5_hides_nothing(framing: SofFraming, message: bytes) -> None:
+    assert not framing.hides_frame(message.replace(b"\xa5", b"\xa4")[:160])

@@ -118,7 +118,7 @@ static void follow(const uint8_t *step)
 
 /* --- Reading arguments -------------------------------------------------------------------------------------------------- */
 
-#if MCPAX_USES_STRINGS
+#if MCPAX_ARGUMENTS_HAVE(MCPAX_TEXT, MCPAX_BYTES)
 static void read_string(mcpax_unsigned length, mcpax_value *value)
 {
     const uint8_t right_major = MCPAX_ROM_BYTE(&mcpax.argument->type) == MCPAX_TEXT ? CBOR_TEXT : CBOR_BYTES;

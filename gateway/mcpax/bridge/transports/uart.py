@@ -17,7 +17,7 @@ import serial
 import serial_asyncio
 
 from mcpax.bridge.transport import Receiver, WireLimits
-from mcpax.bridge.wire.framing import Framing
+from mcpax.bridge.wire.framing import BREAK_OFF, Framing
 
 BITS_PER_BYTE = 10
 """8N1: a start bit, eight of data, a stop bit."""
@@ -26,9 +26,6 @@ MAX_UNSENT_BYTES = 4096
 SILENCE_BYTES = 20
 MIN_SILENCE_S = 0.02
 """A frame that is begun and then interrupted for longer than this is given up (docs/wire-format.md §1.1)."""
-BREAK_OFF = b"\xff\0"
-"""Before a copy: ends whatever damaged the first (docs/wire-format.md §1.2). To Profile A it is noise. A zero alone would not do: a
-delimiter damaged to 01 stands for one more zero byte, and CRC-16 cannot see zeros behind itself."""
 FLOOD_FACTOR = 16
 """How many times faster than its baud rate a port may deliver for long; USB ports ignore the baud rate, but not by this much."""
 FLOOD_BURST_BYTES = 65536

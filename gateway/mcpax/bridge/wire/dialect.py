@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from mcpax.bridge.maps.model import DeviceMap, EventMap, Profile, ToolMap
 from mcpax.bridge.wire import profile_a, profile_b
 from mcpax.bridge.wire.framing import CobsFraming, Framing, SofFraming
-from mcpax.bridge.wire.messages import Message, Request
+from mcpax.bridge.wire.messages import HiddenFrame, Message, Request
 from mcpax.bridge.wire.payload_a import PayloadCodec
 
 ENVELOPE_BYTES = 64
@@ -28,7 +28,9 @@ class Dialect(Protocol):
     announces: bool
     """The board can describe itself."""
 
-    def call(self, tool: ToolMap, seq: int, raw: Sequence[Any]) -> bytes: ...
+    def call(self, tool: ToolMap, seq: int, raw: Sequence[Any]) -> bytes:
+        """Raises `HiddenFrame` if these bytes must not be sent."""
+        ...
 
     def heartbeat(self, seq: int, boot_id: int) -> bytes: ...
 
@@ -49,7 +51,9 @@ class DialectA:
     announces = False
 
     def __init__(self, device: DeviceMap) -> None:
-        self.framing: Framing = SofFraming(device.frame.crc)
+        framing = SofFraming(device.frame.crc)
+        self.framing: Framing = framing
+        self._hides_frame = framing.hides_frame
         self.max_message = profile_a.HEADER_BYTES + 1 + max(device.frame.max_payload, 8)
         order = device.frame.byte_order
         self._args = {tool.id: PayloadCodec(tool.args, tool.encoding, order) for tool in device.tools}
@@ -57,7 +61,10 @@ class DialectA:
         self._events = {event.id: PayloadCodec(event.fields, event.encoding, order) for event in device.events}
 
     def call(self, tool: ToolMap, seq: int, raw: Sequence[Any]) -> bytes:
-        return profile_a.encode_call(seq, tool.id, self._args[tool.id].pack(raw))
+        message = profile_a.encode_call(seq, tool.id, self._args[tool.id].pack(raw))
+        if self._hides_frame(message):
+            raise HiddenFrame
+        return message
 
     def heartbeat(self, seq: int, boot_id: int) -> bytes:
         return profile_a.encode_heartbeat(seq, boot_id)

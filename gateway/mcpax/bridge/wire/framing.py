@@ -20,6 +20,9 @@ MIN_LEN = 3
 """TYPE, TOOL_ID and SEQ are always there."""
 ONE_BYTE_LEN_LIMIT = 0x80
 MAX_LEN = 0x7FFF
+BREAK_OFF = b"\xff\0"
+"""Before a copy of a frame: ends whatever damaged the first (docs/wire-format.md §1.2). To Profile A it is noise. A zero alone would not
+do: a delimiter damaged to 01 stands for one more zero byte, and CRC-16 cannot see zeros behind itself."""
 
 
 @dataclass(slots=True)
@@ -73,6 +76,33 @@ class SofFraming:
             raise ValueError(f"a Profile A message has {MIN_LEN} to {MAX_LEN} bytes, not {size}")
         length = bytes((size,)) if size < ONE_BYTE_LEN_LIMIT else (0x8000 | size).to_bytes(2, "big")
         return bytes((SOF,)) + length + message + self.checksum(length + message)
+
+    def hides_frame(self, message: bytes) -> bool:
+        """A whole frame stands within the frame of this message, or begins there and ends in a copy sent after it: should the line damage
+        the outer one, the receiver would find the other when it resynchronises."""
+        if SOF not in message and len(message) < SOF:  # a longer one may have the A5 in its LEN
+            return False
+        frame = self.encode(message)
+        line = frame + BREAK_OFF + frame
+        last = len(frame) - self.crc_size  # from an A5 in the CRC on, BREAK_OFF stands where LEN or TYPE would
+        start = frame.find(SOF, 1, last)
+        while start >= 0:
+            if self._is_frame(line, start):
+                return True
+            start = frame.find(SOF, start + 1, last)
+        return False
+
+    def _is_frame(self, line: bytes, start: int) -> bool:
+        """The A5 at `start`, behind which there is more than a frame's head, begins a whole frame."""
+        head, size = start + 2, line[start + 1]
+        if size >= ONE_BYTE_LEN_LIMIT:
+            head, size = head + 1, (size & 0x7F) << 8 | line[head]
+            if size < ONE_BYTE_LEN_LIMIT:
+                return False
+        end = head + size
+        if size < MIN_LEN or end + self.crc_size > len(line):
+            return False
+        return self.checksum(line[start + 1 : end]) == line[end : end + self.crc_size]
 
     def decoder(self, max_message: int) -> SofDecoder:
         return SofDecoder(self, max_message)

@@ -60,6 +60,10 @@ class WireError(Exception):
     """An intact frame whose content makes no sense."""
 
 
+class HiddenFrame(Exception):
+    """A call whose bytes contain another frame, which a damaged line would let loose (docs/wire-format.md §1.1)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     seq: int

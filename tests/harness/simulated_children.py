@@ -49,7 +49,9 @@ def _tool(number: int) -> Tool:
         "required": ["channel", "level"],
         "additionalProperties": False,
     }
-    return Tool((f"set_output_{number}",), f"Set one output of bank {number}; the device keeps it until told otherwise.", schema, CAPABILITY)
+    return Tool(
+        (f"set_output_{number}",), f"Set one output of bank {number}; the device keeps it until told otherwise.", schema, CAPABILITY
+    )
 
 
 class Child:

@@ -60,21 +60,24 @@ class NameCodec:
     """The stored reverse map over every style, kept up to date as names come and go."""
 
     def __init__(self) -> None:
-        self._owners: dict[str, set[QualifiedName]] = {}
+        self._owners: dict[str, tuple[QualifiedName, ...]] = {}
+        """Nearly always one each, so not sets: those weigh four times as much."""
 
     def add(self, names: Iterable[QualifiedName]) -> None:
         for name in names:
             for style in NameStyle:
-                self._owners.setdefault(render(name, style), set()).add(name)
+                printed = render(name, style)
+                owners = self._owners.get(printed, ())
+                if name not in owners:
+                    self._owners[printed] = (*owners, name)
 
     def discard(self, names: Iterable[QualifiedName]) -> None:
         for name in names:
             for style in NameStyle:
                 printed = render(name, style)
-                owners = self._owners.get(printed, set())
-                owners.discard(name)
-                if not owners:
-                    self._owners.pop(printed, None)
+                owners = tuple(owner for owner in self._owners.pop(printed, ()) if owner != name)
+                if owners:
+                    self._owners[printed] = owners
 
     def resolve(self, printed: str) -> QualifiedName | None:
         """The identity behind a printed name in any style.
@@ -83,4 +86,4 @@ class NameCodec:
         Their dotted forms still tell them apart.
         """
         owners = self._owners.get(printed, ())
-        return next(iter(owners)) if len(owners) == 1 else None
+        return owners[0] if len(owners) == 1 else None

@@ -1,8 +1,13 @@
-"""What the kernel says of a running process: time on the processor, resident memory. Knows nothing of what the process does."""
+"""Figures for benchmarks: what the kernel says of a running process, and of a row of measurements the one that 99 of 100 stay below.
+
+Knows nothing of what the process does.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -24,3 +29,7 @@ def resident_kib(pid: int) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1])
     raise SystemExit(f"process {pid} is gone")
+
+
+def percentile_99(taken: Sequence[float]) -> float:
+    return sorted(taken)[math.ceil(0.99 * len(taken)) - 1]

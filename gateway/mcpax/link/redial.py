@@ -21,6 +21,8 @@ log = structlog.get_logger("mcpax.redial")
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 15.0
+"""Where heartbeats come more often than this, their interval is the longest: a dial costs the other side about as much as a heartbeat, and
+a parent that is back must have its children back within a few of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,18 @@ Serve = Callable[[Wire], Awaitable[str]]
 
 
 class Redialler:
-    def __init__(self, targets: Sequence[Target], serve: Serve, *, spread: Callable[[], float] = random.random) -> None:
-        """`targets`: the first is preferred, the others stand in for it."""
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        serve: Serve,
+        *,
+        heartbeat_s: float = LONGEST_PAUSE_S,
+        spread: Callable[[], float] = random.random,
+    ) -> None:
+        """`targets`: the first is preferred, the others stand in for it. `heartbeat_s`: how often those that are linked show they live."""
         self._targets = targets
         self._serve = serve
+        self._longest_s = min(LONGEST_PAUSE_S, heartbeat_s)
         self._spread = spread
         self.state = LinkState()
 
@@ -72,8 +82,9 @@ class Redialler:
             failures += 1
             if failures % len(self._targets) == 0:
                 rounds = failures // len(self._targets)
-                grown_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(rounds - 1, 16))
-                await asyncio.sleep((grown_s if wanted_s is None else wanted_s) * (0.5 + self._spread() / 2))
+                grown_s = FIRST_PAUSE_S * 2 ** min(rounds - 1, 16)
+                pause_s = min(self._longest_s, grown_s if wanted_s is None else wanted_s)
+                await asyncio.sleep(pause_s * (0.5 + self._spread() / 2))
 
     async def _once(self, target: Target) -> float | None:
         """Dial and serve once; returns when to try again, if the other side said so."""
@@ -89,7 +100,7 @@ class Redialler:
         except LinkRefused as error:
             state.connected = False
             self._failed("link_refused", str(error))
-            return min(error.retry_s, LONGEST_PAUSE_S)
+            return error.retry_s
         self._failed("link_lost", reason)
         return None
 

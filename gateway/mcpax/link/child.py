@@ -21,7 +21,7 @@ from mcpax.core.own_tools import OWN_SEGMENT
 from mcpax.core.registration import MISSED_HEARTBEATS, SUBTREE_IDS, RegistrationRequest
 from mcpax.core.registry import Session
 from mcpax.core.subserver import Json, Notification, Progress
-from mcpax.errors import ErrorKind, Fault, RelayedFault
+from mcpax.errors import ErrorKind, Fault, Outcome, RelayedFault
 from mcpax.link import tree
 from mcpax.link.answerer import Answerer
 from mcpax.link.caller import Caller
@@ -115,6 +115,8 @@ class ChildEnd:
         """Why those are not registered that should be, as last told."""
         self._news: deque[Notification] = deque(maxlen=OUTBOX_NOTIFICATIONS)
         self._wake = asyncio.Event()
+        self._come_or_gone = asyncio.Event()
+        """Where each registers on its own: those that are registered may not be those that are here."""
         self._interval_ms = int(introduction.heartbeat_s * 1000)
         self.parent_id: str | None = None
         self._up = Caller(Direction.UP, wire.send)
@@ -165,14 +167,15 @@ class ChildEnd:
         registered()
         beating = asyncio.ensure_future(self._beat())
         telling = asyncio.ensure_future(self._tell())
+        following = asyncio.ensure_future(self._follow())
+        work = (beating, telling, following)
         try:
-            await asyncio.wait((beating, telling), return_when=asyncio.FIRST_COMPLETED)
-            done = beating if beating.done() else telling
-            return done.result()
+            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            return done.pop().result()
         finally:
-            for task in (beating, telling):
+            for task in work:
                 task.cancel()
-            await asyncio.gather(beating, telling, return_exceptions=True)
+            await asyncio.gather(*work, return_exceptions=True)
 
     # --- upward: registering
 
@@ -195,6 +198,16 @@ class ChildEnd:
             subtree_ids=self._aggregator.registry.subtree_ids(),
         )
 
+    async def _follow(self) -> str:
+        """Beside the heartbeats: registering takes several ways there and back, and those that are registered must not wait for it."""
+        while True:
+            await self._come_or_gone.wait()
+            self._come_or_gone.clear()
+            try:
+                await self._follow_subservers()
+            except Fault as fault:
+                return fault.message
+
     async def _follow_subservers(self) -> None:
         """Have registered exactly those that are here."""
         here = {each.request.subserver_id: each for each in self._aggregator.registry if self._shows(each)}
@@ -202,6 +215,7 @@ class ChildEnd:
             gone = self._registrations.pop(subserver_id)
             with contextlib.suppress(RelayedFault):  # it may be gone there, too
                 await self._up.request("mcpax/deregister", {"session_id": gone.session_id})
+        wanted = []
         for subserver_id, session in here.items():
             request = replace(
                 session.request,
@@ -214,7 +228,8 @@ class ChildEnd:
             )
             known = self._registrations.get(subserver_id)
             if known is None or replace(known.request, subtree_ids=session.subtree_ids) != request:
-                await self._register_one(request)
+                wanted.append(request)
+        await asyncio.gather(*(self._register_one(request) for request in wanted))
 
     def _shows(self, session: Session) -> bool:
         """The aggregator's own tools are about itself, and it is not there when its subservers stand alone."""
@@ -283,22 +298,31 @@ class ChildEnd:
 
     async def _beat_once(self) -> None:
         if self._introduction.each_on_its_own:
-            await self._follow_subservers()
-        for subserver_id, registration in tuple(self._registrations.items()):
-            params: Json = {"session_id": registration.session_id}
-            ids = self._ids_of(subserver_id)
-            if ids != registration.told_ids:
-                params[SUBTREE_IDS] = sorted(ids)
-            try:
-                await self._up.request("mcpax/heartbeat", params)
-                registration.told_ids = ids
-            except Fault as fault:
-                if fault.code == ErrorKind.REGISTERED_ELSEWHERE.value.code:
-                    self._give_up(fault.data().get("aggregator_ids"))
-                elif fault.code == ErrorKind.REGISTRATION_CYCLE.value.code:
-                    raise LinkRefused(fault.message) from None
-                else:
-                    raise
+            self._come_or_gone.set()
+        registered = [each for each in self._registrations.items() if each[1].session_id]
+        await asyncio.gather(*(self._beat_for(subserver_id, registration) for subserver_id, registration in registered))
+
+    async def _beat_for(self, subserver_id: str, registration: _Registration) -> None:
+        params: Json = {"session_id": registration.session_id}
+        ids = self._ids_of(subserver_id)
+        if ids != registration.told_ids:
+            params[SUBTREE_IDS] = sorted(ids)
+        try:
+            await self._up.request("mcpax/heartbeat", params)
+            registration.told_ids = ids
+        except Fault as fault:
+            if self._registrations.get(subserver_id) is not registration:
+                return  # it has left, or is being registered anew, and its session ended with that
+            if fault.code == ErrorKind.REGISTERED_ELSEWHERE.value.code:
+                self._give_up(fault.data().get("aggregator_ids"))
+            elif fault.code == ErrorKind.REGISTRATION_CYCLE.value.code:
+                raise LinkRefused(fault.message) from None
+            elif fault.code == ErrorKind.UNKNOWN_SESSION.value.code and self._introduction.each_on_its_own:
+                # One whose session was ended there is no reason to do without the others.
+                del self._registrations[subserver_id]
+                self._come_or_gone.set()
+            else:
+                raise
 
     def _ids_of(self, subserver_id: str) -> frozenset[str]:
         """Who is below a registration just now."""
@@ -370,7 +394,7 @@ class ChildEnd:
     def _view(self, subserver_id: str) -> View:
         registration = self._registrations.get(subserver_id)
         if registration is None:
-            raise Fault(ErrorKind.UNKNOWN_SESSION, "Nothing is registered here under that id.")
+            raise Fault(ErrorKind.UNKNOWN_SESSION, "Nothing is registered here under that id.", outcome=Outcome.NOT_EXECUTED)
         return registration.view
 
     async def _pong(self, _params: Raw, _: Progress) -> Json:

@@ -31,13 +31,11 @@ class Faults:
         self.count = 0
 
     async def happen(self, seconds: float) -> None:
-        """For that long; returns when the last has ended."""
+        """For that long, with one at the very end; returns when the last has ended."""
         until = asyncio.get_running_loop().time() + seconds
         async with asyncio.TaskGroup() as under_way:
-            while True:
-                await asyncio.sleep(self._dice.uniform(*PAUSE_S))
-                if asyncio.get_running_loop().time() >= until:
-                    return
+            while (left_s := until - asyncio.get_running_loop().time()) > 0:
+                await asyncio.sleep(min(left_s, self._dice.uniform(*PAUSE_S)))
                 kind, target, work = self._draw()
                 if target not in self._busy:
                     under_way.create_task(self._one(kind, target, work))

@@ -65,7 +65,7 @@ def judge(directory: Path) -> Verdict:
     counts = {
         "calls": sum(entry["event"] == "begin" for entry in calls),
         **{each: told[each] for each in ("result", "executed", "not_executed", "unknown")},
-        **{f"{each}s": broken[each] for each in ("kill", "cut", "silence", "delay")},
+        **{f"{each}s": broken[each] for each in ("kill", "freeze", "cut", "silence", "delay")},
         "etcd restarts": broken["etcd"],
         "holds": sum(entry["holder"] is not None for entry in holds),
         "owned dispatches": len(made),

@@ -1,8 +1,8 @@
 """Was the namespace equal to the truth soon enough after the last fault, and did it stay so? Asked of every calm between faults. Pure.
 
 Three heartbeat intervals after a fault has ended: within them a silent loss is noticed and whoever was lost has come back. Two faults
-take longer by etcd's ttl, for which nobody may be served by another: a killed replica (its lease goes on from the kill), and a restart of
-etcd (which begins all leases anew). The clock starts when what was killed answers again, and when a line is mended.
+take longer by etcd's ttl, for which nobody may be served by another: a replica killed or stood still (its lease goes on from then), and a
+restart of etcd (which begins all leases anew). The clock starts when what was killed answers again, and when a line is mended.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def calms(faults: Iterable[Entry], plan: Plan) -> Iterator[Calm]:
 
 def _due(begin: Entry, end: Entry, plan: Plan) -> float:
     allowed_s = INTERVALS * plan.heartbeat_s
-    if begin["kind"] == "kill" and begin["target"] in plan.replicas:
+    if begin["kind"] in ("kill", "freeze") and begin["target"] in plan.replicas:
         return float(max(end["at"], begin["at"] + plan.ttl_s) + allowed_s)
     if begin["kind"] == "etcd":
         return float(end["at"] + plan.ttl_s + allowed_s)

@@ -1,13 +1,14 @@
-"""The faults of a chaos run, drawn from a seed: nodes killed, lines cut, silenced and delayed, etcd restarted; each written down.
+"""The faults of a chaos run, drawn from a seed: nodes killed or stood still, lines cut, silenced and delayed, etcd restarted.
 
-A fault has ended when its line is mended, or when what was killed answers again. Nothing has two faults of its own at once; different
-things do. Knows nothing of what they do to anybody.
+Each is written down. It has ended when its line is mended, when what stood still goes on, or when what was killed answers again. Nothing
+has two faults of its own at once; different things do. Knows nothing of what they do to anybody.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import signal
 from collections.abc import Awaitable, Callable
 
 from tests.chaos.grove import Grove, Node
@@ -16,10 +17,11 @@ from tests.chaos.line import Line
 
 PAUSE_S = (1.0, 5.0)
 LINE_S = (0.5, 5.0)
+"""How long a line fails, or a node stands still: longer, too, than a lease lasts."""
 DELAY_S = (0.02, 0.3)
 DOWN_S = (0.0, 2.0)
 """How long what was killed stays away, besides the time it takes to start."""
-WEIGHTS = {"kill": 8, "cut": 4, "silence": 3, "delay": 4, "etcd": 1}
+WEIGHTS = {"kill": 8, "freeze": 3, "cut": 4, "silence": 3, "delay": 4, "etcd": 1}
 
 
 class Faults:
@@ -31,13 +33,11 @@ class Faults:
         self.count = 0
 
     async def happen(self, seconds: float) -> None:
-        """For that long; returns when the last has ended."""
+        """For that long, with one at the very end; returns when the last has ended."""
         until = asyncio.get_running_loop().time() + seconds
         async with asyncio.TaskGroup() as under_way:
-            while True:
-                await asyncio.sleep(self._dice.uniform(*PAUSE_S))
-                if asyncio.get_running_loop().time() >= until:
-                    return
+            while (left_s := until - asyncio.get_running_loop().time()) > 0:
+                await asyncio.sleep(min(left_s, self._dice.uniform(*PAUSE_S)))
                 kind, target, work = self._draw()
                 if target not in self._busy:
                     under_way.create_task(self._one(kind, target, work))
@@ -50,6 +50,8 @@ class Faults:
         down_s, line_s, delay_s = (self._dice.uniform(*each) for each in (DOWN_S, LINE_S, DELAY_S))
         if kind == "kill":
             return kind, node.name, lambda: self._kill(node, down_s)
+        if kind == "freeze":
+            return kind, node.name, lambda: self._freeze(node, line_s)
         if kind == "etcd":
             return kind, "etcd", lambda: self._restart_etcd(down_s)
         break_it: dict[str, Callable[[], None]] = {"cut": line.cut, "silence": line.silence, "delay": lambda: line.delay(delay_s)}
@@ -70,6 +72,11 @@ class Faults:
         await node.kill()
         await asyncio.sleep(down_s)
         await node.start()
+
+    async def _freeze(self, node: Node, seconds: float) -> None:
+        node.signal(signal.SIGSTOP)
+        await asyncio.sleep(seconds)
+        node.signal(signal.SIGCONT)
 
     async def _restart_etcd(self, down_s: float) -> None:
         await asyncio.to_thread(self._grove.etcd.kill)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -99,6 +100,10 @@ class Node:
             finally:
                 client.close()
         return False
+
+    def signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
 
     async def kill(self) -> None:
         if self._process is not None:

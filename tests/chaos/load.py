@@ -17,7 +17,7 @@ from tests.bench.soak import META, STATELESS, Client
 from tests.chaos.journal import Journal
 
 CALLERS = 8
-PAUSE_S = 0.12
+PAUSE_S = 0.08
 """On average, between two calls of one caller."""
 UNREACHABLE_PAUSE_S = 0.2
 PATIENCE_S = 40.0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from mcpax import capability as capability_module
 from mcpax.capability import Capability, LatencyClass
@@ -280,3 +281,16 @@ async def test_a_batch_call_is_the_callers_to_end(monkeypatch: pytest.MonkeyPatc
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
+
+
+# --- what can be followed afterwards
+
+
+async def test_every_dispatch_is_logged_with_its_fence_where_somebody_listens() -> None:
+    with capture_logs() as logs:
+        rig = Rig()
+        rig.sessions["env"].fence = 7
+        await rig.call()
+    assert [each for each in logs if each["event"] == "dispatched"] == [
+        {"event": "dispatched", "log_level": "debug", "subserver": rig.sessions["env"].request.subserver_id, "fence": 7, "owned": True}
+    ]

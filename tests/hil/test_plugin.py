@@ -108,7 +108,6 @@ def test_whoever_waits_for_a_board_is_told_at_once(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         holding = stack.enter_context(contextlib.ExitStack())
         holding.enter_context(lease(tmp_path / "leases", name, "a long test"))
-        one = command(tmp_path, "hil/test_presence.py::test_its_tools_are_listed")
         waiting = stack.enter_context(
             subprocess.Popen(
                 command(tmp_path, "hil/test_presence.py::test_its_tools_are_listed"), cwd=ROOT, stdout=subprocess.PIPE, text=True

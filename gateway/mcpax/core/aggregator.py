@@ -167,11 +167,10 @@ class Aggregator:
         if session is not None:
             self.flows.emit(session, notification)
 
-    async def relist(self, session_id: str) -> None:
-        """A subserver says that its tools have changed."""
+    async def relist(self, session_id: str) -> bool:
+        """A subserver says that its tools have changed. Returns whether the list is true again; of one that is gone, nothing is untrue."""
         session = self.registry.get(session_id)
-        if session is not None:
-            await self._relist_one(session, CHANGED_LIST_TIMEOUT_S)
+        return session is None or await self._relist_one(session, CHANGED_LIST_TIMEOUT_S)
 
     async def _relist(self) -> None:
         """Ask every subserver at once; nobody waits for a slow one longer than the time-out, and callers share one round."""
@@ -183,12 +182,14 @@ class Aggregator:
         await asyncio.gather(*(self._relist_one(session) for session in self.registry if not session.degraded))
         self._listed_at = self._clock()
 
-    async def _relist_one(self, session: Session, timeout_s: float = RELIST_TIMEOUT_S) -> None:
+    async def _relist_one(self, session: Session, timeout_s: float = RELIST_TIMEOUT_S) -> bool:
         try:
             async with asyncio.timeout(timeout_s):
                 await self.registry.relist(session.id)
+            return True
         except Exception as error:  # whatever one subserver does, the others are listed
             log.warning("relist_failed", segment=session.segment, session=session.id, error=str(error) or type(error).__name__)
+            return False
 
     async def run(self) -> None:
         """Keep presence true until cancelled."""

@@ -226,7 +226,7 @@ class Registry:
         return session.hold is None or self._ownership is None or self._ownership.check(session.hold)
 
     def degrade(self, session_id: str, reason: str) -> None:
-        """Its link is gone: keep the tools listed for the grace period, but say so."""
+        """Its link is gone: keep the tools listed for the grace period, but say so. Another replica may have it meanwhile."""
         session = self._by_id.get(session_id)
         if session is None or session.degraded:
             return
@@ -235,6 +235,7 @@ class Registry:
         session.degraded_reason = reason
         self._listener.changed(session)
         log.warning("degraded", segment=session.segment, session=session_id, reason=reason, grace_s=self._grace_s)
+        self._let_go(session.hold)
 
     def subtree_ids(self) -> frozenset[str]:
         """Every aggregator below this one, and itself."""

@@ -90,7 +90,7 @@ class ChildEnd:
     async def _serve(self, registered: Callable[[], None]) -> str:
         try:
             async with asyncio.timeout(REGISTER_S):
-                await self._registrations.keep()
+                await self._registrations.start()
         except TimeoutError:
             return f"the parent did not register us within {REGISTER_S:g} s"
         except Fault as fault:
@@ -100,17 +100,19 @@ class ChildEnd:
         registered()
         beating = asyncio.ensure_future(self._beat())
         telling = asyncio.ensure_future(self._news.tell_all(self._tell))
+        following = asyncio.ensure_future(self._registrations.follow())
+        work = (beating, telling, following)
         try:
-            await asyncio.wait((beating, telling), return_when=asyncio.FIRST_COMPLETED)
-            (beating if beating.done() else telling).result()
+            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            done.pop().result()
         except TimeoutError:
             return "the parent does not answer heartbeats"
         except Fault as fault:
             return f"the parent refuses us: {fault.message}"
         finally:
-            for task in (beating, telling):
+            for task in work:
                 task.cancel()
-            await asyncio.gather(beating, telling, return_exceptions=True)
+            await asyncio.gather(*work, return_exceptions=True)
         return "stopped"
 
     async def _beat(self) -> None:
@@ -118,11 +120,11 @@ class ChildEnd:
         while True:
             await asyncio.sleep(interval_s)
             async with asyncio.timeout(MISSED_HEARTBEATS * interval_s):
-                await self._registrations.keep()
+                await self._registrations.beat()
 
     async def _tell(self, notification: Notification) -> None:
         if notification == LIST_CHANGED:
-            await self._registrations.keep()  # who is below may have changed with the list
+            await self._registrations.beat()  # who is below may have changed with the list
         params = notification.params
         if SOURCE in params:
             if not self._shows(str(params[SOURCE])):

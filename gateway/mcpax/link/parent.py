@@ -37,6 +37,8 @@ REGISTER_S = 10.0
 MAX_REGISTRATIONS = 256
 RELIST_EVERY_S = 0.05
 """A child whose list changes all the time is asked no more often than this."""
+RELIST_AGAIN_S = 0.5
+"""After it could not be listed. It told of a change once, and does not tell again."""
 AGGREGATOR_ID = "x-mcpax-aggregator-id"
 
 
@@ -182,8 +184,11 @@ class ParentEnd:
     async def _relist_while_stale(self, session_id: str, registered: _Registered) -> None:
         while registered.stale:
             registered.stale = False
-            await self._aggregator.relist(session_id)
-            await asyncio.sleep(RELIST_EVERY_S)
+            if await self._aggregator.relist(session_id):
+                await asyncio.sleep(RELIST_EVERY_S)
+            else:
+                registered.stale = True
+                await asyncio.sleep(RELIST_AGAIN_S)
 
     # --- how far away it is
 

@@ -21,6 +21,8 @@ log = structlog.get_logger("mcpax.redial")
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 15.0
+"""Where heartbeats come more often than this, their interval is the longest: a dial costs the other side about as much as a heartbeat, and
+a parent that is back must have its children back within a few of them."""
 SETTLED_S = 1.0
 """A link that was of use for this long is dialled again at once; one that ends sooner counts as a failure, and pauses grow."""
 
@@ -65,12 +67,14 @@ class Redialler:
         targets: Sequence[Target],
         serve: Serve,
         *,
+        heartbeat_s: float = LONGEST_PAUSE_S,
         spread: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`targets`: the first is preferred, the others stand in for it."""
+        """`targets`: the first is preferred, the others stand in for it. `heartbeat_s`: how often those that are linked show they live."""
         self._targets = targets
         self._serve = serve
+        self._longest_s = min(LONGEST_PAUSE_S, heartbeat_s)
         self._spread = spread
         self._sleep = sleep
         self._stopping = False
@@ -95,9 +99,8 @@ class Redialler:
         self._stopping = True
 
     def _pause_s(self, rounds: int, attempt: _Attempt) -> float:
-        if attempt.retry_s is not None:
-            return min(attempt.retry_s, LONGEST_PAUSE_S)
-        return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(rounds - 1, 16))
+        grown_s = FIRST_PAUSE_S * 2.0 ** min(rounds - 1, 16)
+        return min(self._longest_s, grown_s if attempt.retry_s is None else attempt.retry_s)
 
     async def _once(self, target: Target) -> _Attempt:
         state = self.state

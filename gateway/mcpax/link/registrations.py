@@ -18,7 +18,7 @@ from mcpax.core.own_tools import OWN_SEGMENT
 from mcpax.core.registration import SUBTREE_IDS, RegistrationRequest
 from mcpax.core.registry import Session
 from mcpax.core.subserver import Json
-from mcpax.errors import ErrorKind, Fault, RelayedFault
+from mcpax.errors import ErrorKind, Fault, Outcome, RelayedFault
 from mcpax.link import messages
 from mcpax.link.caller import Caller
 from mcpax.link.introduction import Introduction, LinkRefused
@@ -56,7 +56,8 @@ class Registrations:
         """By subserver id."""
         self._refused: dict[str, str] = {}
         """Why those are not registered that should be, as last told."""
-        self._one_at_a_time = asyncio.Lock()
+        self._missing = asyncio.Event()
+        """What is registered may not be what should be."""
         self._leaving = False
         self.parent_id: str | None = None
 
@@ -64,28 +65,38 @@ class Registrations:
         """What the parent sees under a registration."""
         registered = self._registered.get(subserver_id)
         if registered is None:
-            raise Fault(ErrorKind.UNKNOWN_SESSION, "Nothing is registered here under that id.")
+            raise Fault(ErrorKind.UNKNOWN_SESSION, "Nothing is registered here under that id.", outcome=Outcome.NOT_EXECUTED)
         return registered.view
 
     def shows(self, session: Session) -> bool:
         """Whether it is registered by itself. The aggregator's own tools are about itself, which is not there when others stand alone."""
         return session.segment != OWN_SEGMENT and (session.principal.claims or not self._introduction.among_replicas)
 
-    async def keep(self) -> None:
-        """Have registered exactly what should be, and show that it lives. Raises `Fault`, or `LinkRefused` where asking again is no use."""
-        async with self._one_at_a_time:
+    async def start(self) -> None:
+        """Register what should be, for the first time. Raises `Fault`, or `LinkRefused` where asking again is no use."""
+        await self._register_missing()
+
+    async def follow(self) -> None:
+        """Have registered what should be, until cancelled. Beside the heartbeats: registering takes several ways there and back, and those
+        that are registered must not wait for it. Raises as `start`."""
+        while True:
+            await self._missing.wait()
+            self._missing.clear()
             await self._register_missing()
-            for subserver_id in tuple(self._registered):
-                await self._beat(subserver_id)
-            await self._register_missing()  # those that the parent did not know any more
+
+    async def beat(self) -> None:
+        """Show that everything registered lives, and who is below it. Raises as `start`."""
+        if self._introduction.each_on_its_own:
+            self._missing.set()  # some may have come, or gone
+        registered = [(subserver_id, each) for subserver_id, each in self._registered.items() if each.session_id]
+        await asyncio.gather(*(self._beat_for(subserver_id, each) for subserver_id, each in registered))
 
     async def leave(self) -> None:
         """Say goodbye, so that the parent need not wait for us. Never fails: who is not heard is missed soon enough."""
         self._leaving = True
         with contextlib.suppress(Fault, TimeoutError):
-            async with asyncio.timeout(GOODBYE_S), self._one_at_a_time:
-                while self._registered:
-                    await self._deregister(next(iter(self._registered)))
+            async with asyncio.timeout(GOODBYE_S):
+                await asyncio.gather(*(self._deregister(subserver_id) for subserver_id in tuple(self._registered)))
 
     # --- registering
 
@@ -100,11 +111,13 @@ class Registrations:
         for subserver_id in self._registered.keys() - here.keys():
             with contextlib.suppress(RelayedFault):  # it may be gone there, too
                 await self._deregister(subserver_id)
+        wanted = []
         for subserver_id, session in here.items():
             request = self._request_for(session)
             known = self._registered.get(subserver_id)
             if known is None or replace(known.request, subtree_ids=request.subtree_ids) != request:
-                await self._register_one_of_many(request)
+                wanted.append(request)
+        await asyncio.gather(*(self._register_one_of_many(request) for request in wanted))
 
     def _request_for_subtree(self) -> RegistrationRequest:
         told = self._introduction
@@ -156,6 +169,8 @@ class Registrations:
                 self._registered[request.subserver_id] = before
             raise
         registered.session_id = answer.session_id
+        if self._leaving:
+            await self._deregister(request.subserver_id)
         self.parent_id = answer.aggregator_id
         log.info("registered_upstream", segment=answer.assigned_segment, session=answer.session_id, parent=answer.aggregator_id)
 
@@ -172,13 +187,14 @@ class Registrations:
         return replace(request, authority_proof=prove(parent, request.subserver_id))
 
     async def _deregister(self, subserver_id: str) -> None:
-        gone = self._registered.pop(subserver_id)
+        gone = self._registered.pop(subserver_id, None)
+        if gone is None or not gone.session_id:
+            return  # what is being registered is let go when it is
         await self._up.request("mcpax/deregister", {"session_id": gone.session_id})
 
     # --- staying
 
-    async def _beat(self, subserver_id: str) -> None:
-        registered = self._registered[subserver_id]
+    async def _beat_for(self, subserver_id: str, registered: _Registered) -> None:
         params: Json = {"session_id": registered.session_id}
         ids = self._ids_below(subserver_id)
         if ids != registered.request.subtree_ids:
@@ -187,8 +203,11 @@ class Registrations:
             await self._up.request("mcpax/heartbeat", params)
             registered.request = replace(registered.request, subtree_ids=ids)
         except RelayedFault as fault:
+            if self._registered.get(subserver_id) is not registered:
+                return  # it has left, or is being registered anew, and its session ended with that
             if fault.kind is ErrorKind.UNKNOWN_SESSION:
                 del self._registered[subserver_id]
+                self._missing.set()
             elif fault.kind is ErrorKind.REGISTERED_ELSEWHERE:
                 self._let_go_of(fault.data().get("aggregator_ids"))
             elif fault.kind is ErrorKind.REGISTRATION_CYCLE:

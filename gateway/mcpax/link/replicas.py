@@ -29,24 +29,26 @@ class Replicas:
         self._introduction = Introduction(own_id, aggregator.segment, heartbeat_s, each_on_its_own=True, among_replicas=True)
         self._target = target
         self._links: dict[str, asyncio.Task[None]] = {}
+        """By URL: one that was killed and started again is known by two ids until the store forgets the first, and needs one link."""
         self._urls: dict[str, str] = {}
 
     def changed(self, replicas: Mapping[str, str]) -> None:
         """Those that live now, by id."""
         others = {replica: url for replica, url in replicas.items() if replica != self._own_id}
-        for replica in self._links.keys() - others.keys():
-            log.info("replica_gone", replica=replica)
-            self._links.pop(replica).cancel()
-        for replica in others.keys() - self._links.keys():
-            log.info("replica_found", replica=replica, url=others[replica])
-            self._links[replica] = asyncio.ensure_future(self._keep(self._target(others[replica])))
+        urls = set(others.values())
+        for url in self._links.keys() - urls:
+            log.info("replica_gone", url=url)
+            self._links.pop(url).cancel()
+        for url in urls - self._links.keys():
+            log.info("replica_found", url=url)
+            self._links[url] = asyncio.ensure_future(self._keep(self._target(url)))
         self._urls = others
 
     async def _keep(self, target: Target) -> None:
         async def serve(wire: Wire) -> str:
             return await ChildEnd(self._aggregator, wire, self._introduction, Parentage()).run(redialler.connected)
 
-        redialler = Redialler((target,), serve)
+        redialler = Redialler((target,), serve, heartbeat_s=self._introduction.heartbeat_s)
         await redialler.run()
 
     async def close(self) -> None:

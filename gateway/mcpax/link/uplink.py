@@ -20,7 +20,7 @@ class Uplink:
         self._aggregator = aggregator
         self._introduction = introduction
         self._parentage = parentage
-        self._redialler = Redialler(targets, self._serve)
+        self._redialler = Redialler(targets, self._serve, heartbeat_s=introduction.heartbeat_s)
         self._end: ChildEnd | None = None
 
     async def run(self) -> None:

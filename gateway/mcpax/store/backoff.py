@@ -6,7 +6,8 @@ import asyncio
 import random
 
 FIRST_S = 0.1
-LIMIT_S = 3.0
+LIMIT_S = 1.0
+"""A store that is back is needed at once: until then nobody can register. Asking once a second costs it nothing."""
 
 
 class Backoff:

@@ -22,6 +22,8 @@ from mcpax.errors import ErrorKind, Fault
 from mcpax.store.etcd_wire import Delete, KeyValue, Pin, Put, Transaction
 
 PREFIX = "/mcpax/"
+TRY_AGAIN_MS = 1000
+"""When one that another holds may ask again: most often it is moving, and its old hold ends soon."""
 
 T = TypeVar("T", "Holding", "Replica")
 
@@ -117,6 +119,7 @@ def elsewhere() -> Fault:
         ErrorKind.REGISTERED_ELSEWHERE,
         "registered_elsewhere: this subserver is registered with another aggregator of the tree.",
         hint="End that registration, or wait until it expires, then register again.",
+        retry_after_ms=TRY_AGAIN_MS,
     )
 
 

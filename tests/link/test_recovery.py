@@ -123,7 +123,6 @@ async def test_a_call_for_a_registration_that_is_gone_says_that_it_did_not_run()
 
 
 @needs_etcd
-@pytest.mark.req("AX-13.3-1")
 async def test_a_child_that_is_cut_off_from_its_replica_moves_to_the_other_though_the_first_lives(
     own_etcd: EtcdServer, prefix: str, tmp_path: Path
 ) -> None:

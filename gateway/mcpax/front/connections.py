@@ -46,6 +46,10 @@ class BoundedProtocol(H11Protocol):
             self._watch.cancel()
         super().connection_lost(exc)
 
+    def timeout_keep_alive_handler(self) -> None:
+        """Look at what has come before closing. A process that stood still wakes to its timers first, and would reset requests unread."""
+        self.timeout_keep_alive_task = self.loop.call_later(0, super().timeout_keep_alive_handler)
+
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         """From here on the socket's own pings watch it."""
         if self._watch is not None:

@@ -108,11 +108,8 @@ def test_whoever_waits_for_a_board_is_told_at_once(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         holding = stack.enter_context(contextlib.ExitStack())
         holding.enter_context(lease(tmp_path / "leases", name, "a long test"))
-        waiting = stack.enter_context(
-            subprocess.Popen(
-                command(tmp_path, "hil/test_presence.py::test_its_tools_are_listed"), cwd=ROOT, stdout=subprocess.PIPE, text=True
-            )
-        )
+        one = command(tmp_path, "hil/test_presence.py::test_its_tools_are_listed")
+        waiting = stack.enter_context(subprocess.Popen(one, cwd=ROOT, stdout=subprocess.PIPE, text=True))
         stack.callback(waiting.kill)
         assert waiting.stdout is not None
         told = next((line for line in waiting.stdout if "waits for" in line), "nothing, to the end")

@@ -37,12 +37,13 @@ declare -A PACKAGE_REASON=(
   [sdcc-ucsim]="the reference that the emulated 8051 is held against"
   [cppcheck]="checks the C code"
   [clang-tidy-19]="checks the C code"
+  [iproute2]="joins two machines in network namespaces, to test links between them"
 )
 
 RUN_PACKAGES=(gcc libc6-dev make)
 PIO_PACKAGES=("${RUN_PACKAGES[@]}" gcc-avr avr-libc avrdude gcc-arm-none-eabi libnewlib-arm-none-eabi clang-19 lld-19 llvm-19 msp430mcu)
 HIL_PACKAGES=("${PIO_PACKAGES[@]}" sdcc libsimavr-dev libelf-dev qemu-system-arm)
-TEST_PACKAGES=("${HIL_PACKAGES[@]}" mspdebug sdcc-ucsim cppcheck clang-tidy-19 clang shellcheck)
+TEST_PACKAGES=("${HIL_PACKAGES[@]}" mspdebug sdcc-ucsim cppcheck clang-tidy-19 clang shellcheck iproute2)
 
 say() { printf 'mcpax: %s\n' "$*" >&2; }
 

@@ -38,12 +38,13 @@ declare -A PACKAGE_REASON=(
   [cppcheck]="checks the C code"
   [clang-tidy-19]="checks the C code"
   [etcd-server]="the store that aggregators of one tree share; the tests start their own"
+  [iproute2]="joins two machines in network namespaces, to test links between them"
 )
 
 RUN_PACKAGES=(gcc libc6-dev make)
 PIO_PACKAGES=("${RUN_PACKAGES[@]}" gcc-avr avr-libc avrdude gcc-arm-none-eabi libnewlib-arm-none-eabi clang-19 lld-19 llvm-19 msp430mcu)
 HIL_PACKAGES=("${PIO_PACKAGES[@]}" sdcc libsimavr-dev libelf-dev qemu-system-arm)
-TEST_PACKAGES=("${HIL_PACKAGES[@]}" mspdebug sdcc-ucsim cppcheck clang-tidy-19 clang shellcheck etcd-server)
+TEST_PACKAGES=("${HIL_PACKAGES[@]}" mspdebug sdcc-ucsim cppcheck clang-tidy-19 clang shellcheck etcd-server iproute2)
 
 say() { printf 'mcpax: %s\n' "$*" >&2; }
 

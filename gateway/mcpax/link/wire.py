@@ -13,7 +13,7 @@ from typing import Protocol
 
 from starlette.types import Receive, Send
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
 
 from mcpax.errors import Outcome
 from mcpax.link.caller import link_lost
@@ -120,6 +120,9 @@ async def dial(url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None)
         )
     except InvalidStatus as error:
         raise CannotDial(_refusal(url, error.response.status_code)) from None
+    except InvalidMessage:  # with TLS 1.3 a client certificate is refused only after our side of the handshake is through
+        remedy = "is it wss:// there?" if tls is None else "does it trust the certificate that we show? Its log tells (tls_refused)."
+        raise CannotDial(f"{url} hangs up without an answer: {remedy}") from None
     except (OSError, TimeoutError, InvalidHandshake, ssl.SSLError) as error:
         raise CannotDial(f"{url} cannot be reached: {str(error) or type(error).__name__}") from None
     try:

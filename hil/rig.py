@@ -27,6 +27,10 @@ DTR = "dtr"
 PLACEHOLDERS = ("env", "port", "image")
 COMMAND_KEYS = ("flash", "reset", "power_off", "power_on")
 MAX_BOARDS = 64
+MOST_CHARS = {"name": 40, "chip": 60, "app": 60, "env": 60}
+"""A name becomes part of a socket's path, which is short; all of them stand in tables."""
+MOST_TEXT_CHARS = 1000
+"""Of paths and commands."""
 
 BOARD = Table(
     "[[board]]",
@@ -120,6 +124,7 @@ def load_rig(path: Path) -> Rig:
     source = parse(read(path), str(path))
     report = Report(str(path), source.document, source.lines)
     tidy = tidy_table(source.document, DOCUMENT, (), None, report)
+    _check_texts(tidy.get("rig", {}), ("rig",), report)
     boards = [_board(entry, ("board", index), report) for index, entry in enumerate(tidy.get("board", []))]
     for name, count in Counter(entry.get("name") for entry in tidy.get("board", [])).items():
         if name is not None and count > 1:
@@ -133,13 +138,14 @@ def load_rig(path: Path) -> Rig:
 
 
 def _board(entry: dict[str, Any], where: KeyPath, report: Report) -> BoardSpec | None:
+    _check_texts(entry, where, report)
     _check_had(entry, where, report)
     for key in COMMAND_KEYS:
         _check_command(entry, key, where, report)
     if ("power_off" in entry) != ("power_on" in entry):
         given, other = ("power_off", "power_on") if "power_off" in entry else ("power_on", "power_off")
         report.add((*where, given), f"{given} without {other}", f"add {other}: a board that goes must come back")
-    if "name" in entry:
+    if "name" in entry and report.clean((*where, "name")):
         try:
             check_segment(entry["name"])
         except InvalidName as error:
@@ -157,6 +163,20 @@ def _board(entry: dict[str, Any], where: KeyPath, report: Report) -> BoardSpec |
 def _image(entry: dict[str, Any]) -> Path:
     made = f"build/virtual/{entry['app']}" if entry.get("emulator") == "virtual" else f"build/pio/{entry.get('env')}/firmware.elf"
     return ROOT / str(entry.get("image", made))
+
+
+def _check_texts(entry: dict[str, Any], where: KeyPath, report: Report) -> None:
+    for key, value in entry.items():
+        if not isinstance(value, str):
+            continue
+        most = MOST_CHARS.get(key, MOST_TEXT_CHARS)
+        if not value.strip():
+            report.add((*where, key), f"{key} is empty", "remove it, or say what it is")
+        elif not value.isprintable():
+            bad = next(character for character in value if not character.isprintable())
+            report.add((*where, key), f"{key} contains the character U+{ord(bad):04X}", "write it on one line, without control characters")
+        elif len(value) > most:
+            report.add((*where, key), f"{key} has {len(value)} characters, at most {most} allowed", "shorten it")
 
 
 def _check_had(entry: dict[str, Any], where: KeyPath, report: Report) -> None:
@@ -178,12 +198,14 @@ def _check_command(entry: dict[str, Any], key: str, where: KeyPath, report: Repo
         return
     known = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
     try:
-        used = [name for _, name, _, _ in Formatter().parse(entry[key]) if name is not None]
+        used = [part[1:] for part in Formatter().parse(entry[key]) if part[1] is not None]
     except ValueError as error:
         report.add((*where, key), f"{key}: {error}", f"braces stand for {known}; write {{{{ and }}}} for braces themselves")
         return
-    for name in used:
-        if name not in PLACEHOLDERS:
+    for name, form, conversion in used:
+        if form or conversion:
+            report.add((*where, key), f"{key} gives {{{name}}} a format or conversion", f"write {known}, without ':' or '!'")
+        elif name not in PLACEHOLDERS:
             report.add((*where, key), f"{key} uses {{{name}}}, which stands for nothing", f"known: {known}")
         elif name == "env" and "env" not in entry:
             report.add((*where, key), f"{key} uses {{env}}, and there is none", "add env = a PlatformIO environment")

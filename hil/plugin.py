@@ -14,6 +14,7 @@ A board is taken for the length of one test, and put right before the next.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -24,7 +25,7 @@ import pytest
 from hil.bench import held, lease_name
 from hil.boards import Board, BoardError
 from hil.gateway import RunningGateway, gateway_on
-from hil.lease import LeaseTimeout
+from hil.lease import LeaseError
 from hil.line import Line
 from hil.places import DEFAULT_RIG, RESULTS
 from hil.recording import Recorder, shown
@@ -128,18 +129,23 @@ def _skip_unless(spec: BoardSpec, needed: set[Capability]) -> list[pytest.MarkDe
 
 def taken(request: pytest.FixtureRequest, rig: Rig, specs: Sequence[BoardSpec]) -> Iterator[list[Board]]:
     """For a `boards` fixture: these, well and with their firmware, as long as the test runs."""
-    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
+    plugins = request.config.pluginmanager
+    terminal, capturing = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
 
     def waiting(text: str) -> None:
-        if terminal is not None:
-            terminal.write_line(text)
+        # Now, not with the test's report: until then it would look as if the test hung.
+        with capturing.global_and_fixture_disabled() if capturing is not None else contextlib.nullcontext():
+            if terminal is not None:
+                terminal.ensure_newline()
+                terminal.write_line(text)
+                terminal.flush()
 
     try:
         with held(rig, specs, request.node.name, seed=SEED, waiting=waiting) as found:
             request.config.stash[_RECORDER].holds(request.node, found)
             yield found
             faults = [f"{each.name}: {fault}" for each in found if (fault := _fault(each))]
-    except (BoardError, BoardWedged, LeaseTimeout) as error:
+    except (BoardError, BoardWedged, LeaseError) as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None  # it says all; where the rig was meanwhile helps nobody
     if faults:
         pytest.fail(f"the chip stopped during the test: {'; '.join(faults)}", pytrace=False)

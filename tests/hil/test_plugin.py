@@ -5,6 +5,8 @@ The board on the bench is a virtual one behind an ordinary port, so to the rig i
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from hil import bench
+from hil.lease import lease
 from hil.places import ROOT
 from hil.results import Results, load
+from hil.rig import load_rig
 from tests.virtual import BOARDS, VirtualBoard, build_boards
 
 PATIENCE_S = 120.0
@@ -39,13 +44,15 @@ def virtual(tmp_path: Path) -> Iterator[VirtualBoard]:
         yield board
 
 
+def command(directory: Path, *arguments: str) -> list[str]:
+    options = ["-q", "-p", "no:cacheprovider", "--rig", str(directory / "rig.toml"), "--rig-results", str(directory / "results.json")]
+    return [sys.executable, "-m", "pytest", *options, *arguments]
+
+
 def run(directory: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str], Results | None]:
     """`pytest hil` with the rig that is written there, and what it left."""
     left = directory / "results.json"
-    options = ["-q", "-p", "no:cacheprovider", "--rig", str(directory / "rig.toml"), "--rig-results", str(left)]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    done = subprocess.run(command(directory, *arguments), cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     return done, load(left) if left.exists() else None
 
 
@@ -92,6 +99,24 @@ def test_a_board_that_is_not_there_is_an_error_of_its_tests_alone(virtual: Virtu
     (test,) = results.tests
     assert (test.boards, test.outcome) == (["bench"], "error")
     assert "Is the board plugged in?" in test.reason
+
+
+@pytest.mark.usefixtures("virtual")
+def test_whoever_waits_for_a_board_is_told_at_once(tmp_path: Path) -> None:
+    """While pytest captures what a test says, as it does without -s."""
+    name = bench.lease_name(load_rig(tmp_path / "rig.toml").boards[0])
+    with contextlib.ExitStack() as stack:
+        holding = stack.enter_context(contextlib.ExitStack())
+        holding.enter_context(lease(tmp_path / "leases", name, "a long test"))
+        one = command(tmp_path, "hil/test_presence.py::test_its_tools_are_listed")
+        waiting = stack.enter_context(subprocess.Popen(one, cwd=ROOT, stdout=subprocess.PIPE, text=True))
+        stack.callback(waiting.kill)
+        assert waiting.stdout is not None
+        told = next((line for line in waiting.stdout if "waits for" in line), "nothing, to the end")
+        assert f"held by a long test (process {os.getpid()}, since" in told
+        assert waiting.poll() is None
+        holding.close()
+        assert waiting.wait(PATIENCE_S) == 0
 
 
 def test_boards_of_a_rig_run_together(tmp_path: Path) -> None:

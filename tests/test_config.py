@@ -244,10 +244,12 @@ def test_a_token_that_is_not_text_is_refused(here: Path) -> None:
 
 def test_faults_of_a_map_are_told_with_the_maps_own_file_and_line(here: Path) -> None:
     (here / "maps" / "pump.toml").write_text(MAP.format(name="pump", match="").replace("id = 1", "id = 0"))
-    assert faults(here, '[gateway]\nmaps = ["maps"]\nx = 1') == [
-        '3: gateway: unknown key "x" / known here: ' + faults(here, "[gateway]\nx = 1")[0].partition("known here: ")[2],
+    told = faults(here, '[gateway]\nmaps = ["maps"]\nx = 1\n[[device]]\nsegment = "p"\nmap = "pump"\nport = { by_id = "usb-x" }')
+    assert told == [
         'pump.toml:8: tool "read": id 0 is out of bounds / 1 to 255: number of the tool on the wire; never reuse one for something else.',
-    ]
+        '3: gateway: unknown key "x" / known here: ' + faults(here, "[gateway]\nx = 1")[0].partition("known here: ")[2],
+        "6: device 1: no device map is named 'pump' / not all maps could be loaded: mend the faults above first",
+    ], "the map first: the rest follows from it, and to name another map would be bad advice"
 
 
 @pytest.mark.parametrize(

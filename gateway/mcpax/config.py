@@ -149,11 +149,15 @@ def parse_listen(listen: str) -> tuple[str, int]:
 class _Reader(Reading):
     """Reads one document."""
 
+    _all_maps_loaded = True
+
     def read(self, document: Mapping[str, Any], listen: str | None) -> Config:
         tidy = tidy_table(document, DOCUMENT, (), None, self.report)
         gateway = {key.name: key.default for key in GATEWAY.keys} | tidy.get("gateway", {})
         host, port = self._listen(listen or gateway["listen"])
+        before = len(self.report.faults)
         maps = self._maps(gateway["maps"])
+        self._all_maps_loaded = len(self.report.faults) == before
         segment = self.segment(gateway["segment"], ("gateway", "segment"))
         bindings = self._bindings(tidy.get("device", []), maps)
         if bindings and "cluster" in tidy:
@@ -235,7 +239,9 @@ class _Reader(Reading):
         else:
             device = maps.get(name)
         if device is None:
-            self.report.add((*where, "map"), f"no device map is named {name!r}", nearest(str(name), maps))
+            # While one could not be loaded, it may be the very one; another's name would be bad advice.
+            hint = nearest(str(name), maps) if self._all_maps_loaded else "not all maps could be loaded: mend the faults above first"
+            self.report.add((*where, "map"), f"no device map is named {name!r}", hint)
             return None
         match = PortMatch(**entry["port"]) if entry.get("port") else device.port.match
         if match is None:

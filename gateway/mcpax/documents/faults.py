@@ -56,8 +56,8 @@ class Report:
         return not any(fault[: len(path)] == path for fault in self._paths)
 
     def ordered(self) -> list[DocumentFault]:
-        """In the order of the file, which is how people mend it."""
-        return sorted(self.faults, key=lambda fault: fault.line)
+        """Those of other documents first, since this one builds on them; then in the order of the file, which is how people mend it."""
+        return sorted(self.faults, key=lambda fault: (fault.file == self._file, fault.file, fault.line))
 
     def _line(self, path: KeyPath) -> int:
         while path and path not in self._lines:

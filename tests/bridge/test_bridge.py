@@ -166,7 +166,7 @@ async def test_no_port_is_opened_that_no_map_means(tmp_path: Path) -> None:
 
 async def test_a_port_that_cannot_be_opened_is_told_to_operators(tmp_path: Path) -> None:
     board = VirtualBoard("relay-board", tmp_path)
-    board.link.write_text("not a terminal")
+    board.link.symlink_to("/dev/null")  # a device, and no terminal
     async with running_gateway([board], online=False) as running:
         await until(lambda: "cannot be opened" in running.gateway.bridge.devices()[0]["problem"], "the problem is told")
         assert running.gateway.bridge.devices()[0]["state"] == "absent"

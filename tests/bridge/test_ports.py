@@ -1,11 +1,15 @@
 """Serial ports: each seen once, known by what stays, and matched by every stated part."""
 
+import os
+import pty
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from serial.tools import list_ports
 
+from mcpax.bridge import ports
 from mcpax.bridge.maps.model import PortMatch
 from mcpax.bridge.ports import Port, matches, scan
 
@@ -25,6 +29,7 @@ def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         SimpleNamespace(device=str(tmp_path / "ttyGONE"), vid=1, pid=1, serial_number="x", description="x"),
     ]
     monkeypatch.setattr(list_ports, "comports", lambda: usb)
+    monkeypatch.setattr(ports, "_is_device", Path.is_file)
     return tmp_path
 
 
@@ -34,6 +39,23 @@ def test_every_port_is_seen_once_by_its_best_name(dev: Path) -> None:
         Port(f"{dev}/ttyACM0", f"{dev}/ttyACM0", "", 0x2E8A, 0x000A),
         Port(f"{dev}/ttyTHS1", f"{dev}/ttyTHS1"),
     ]
+
+
+def test_only_devices_count_among_the_names(tmp_path: Path) -> None:
+    """An emulated board has the socket that obeys commands beside its port."""
+    master, slave = pty.openpty()
+    try:
+        (tmp_path / "usb-board-if00").symlink_to(os.ttyname(slave))
+        (tmp_path / "usb-file-if00").touch()
+        (tmp_path / "usb-folder-if00").mkdir()
+        (tmp_path / "usb-gone-if00").symlink_to("nowhere")
+        (tmp_path / "usb-itself-if00").symlink_to("usb-itself-if00")
+        with socket.socket(socket.AF_UNIX) as control:
+            control.bind(str(tmp_path / "usb-board-if00.sock"))
+            assert [port.by_id for port in scan([tmp_path]) if port.by_id] == ["usb-board-if00"]
+    finally:
+        os.close(master)
+        os.close(slave)
 
 
 def test_without_a_glob_ports_without_usb_are_left_alone(dev: Path) -> None:

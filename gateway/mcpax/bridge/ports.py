@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -57,10 +58,18 @@ def _by_id_names(directories: Sequence[Path]) -> list[Path]:
     names: list[Path] = []
     for directory in directories:
         try:
-            names += sorted(directory.iterdir())
+            names += sorted(name for name in directory.iterdir() if _is_device(name))
         except OSError:
             continue  # no board is plugged in, or not on this system
     return names
+
+
+def _is_device(name: Path) -> bool:
+    """A device, behind a link or not; whatever else lies beside the names, such as the socket of an emulated board, is none."""
+    try:
+        return stat.S_ISCHR(name.stat().st_mode)
+    except OSError:
+        return False  # its board has just gone
 
 
 def _port(path: Path, usb: dict[str, list_ports.ListPortInfo], by_id: str = "") -> Port:  # type: ignore[name-defined]

@@ -23,7 +23,8 @@ Json = dict[str, Any]
 
 CONNECT_S = 2.0
 LOOK_EVERY_S = 0.1
-RESTART = f"a gateway reads its maps when it starts: if this one was changed, start the gateway anew ({HOW_TO_START})"
+START_ANEW = f"{HOW_TO_START}, or systemctl restart mcpax-gateway"
+RESTART = f"a gateway reads its maps when it starts: if this one was changed, start the gateway anew ({START_ANEW})"
 PATIENCE_S = 30.0
 """Three lost heartbeats of five seconds and a port that is tried again every five fit in."""
 
@@ -87,7 +88,8 @@ class Watch:
         where = f'port = {{ glob = "{self._port}" }}' if self._port else "port = …"
         return Failure(
             f"uploaded, but the gateway at {self._target.url} has no device with the map {self._map.name} on that port",
-            f'add to its configuration: [[device]] segment = "{self._map.name}", map = "{self._map.name}", {where}, and start it anew',
+            f'add to its configuration: [[device]] segment = "{self._map.name}", map = "{self._map.name}", {where}, and start it anew '
+            f"({START_ANEW})",
         )
 
 

@@ -18,6 +18,9 @@ TOLD_LINES = 25
 USED = re.compile(r"^(RAM|Flash):.*\(used (\d+) bytes", re.MULTILINE)
 UNREACHABLE = re.compile("HTTPClientError|InternetConnectionError|UnknownPackageError")
 """How PlatformIO calls it when it cannot get a platform or a compiler."""
+NO_HANDLER = re.compile(r"undefined (?:reference to [`'\"]?|symbol: )mcpax_tool_(\w+)")
+"""How the linkers of GCC and of LLVM call it."""
+OF_DEBUG_BUILDS = "read_memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,19 @@ class Pio:
             click.echo(f"    {line}", err=True)
         if UNREACHABLE.search(done.stdout):
             raise Failure(f"{env}: PlatformIO could not get its packages", "where its registry cannot be reached: --offline")
+        if missing := sorted(set(NO_HANDLER.findall(done.stdout))):
+            raise _without_handler(env, missing)
         raise Failure(f"{env}: {step} failed", f"PlatformIO's own words are above{advice}")
+
+
+def _without_handler(env: str, tools: list[str]) -> Failure:
+    if tools == [OF_DEBUG_BUILDS]:
+        board = env.partition("-")[0]
+        hint = f"take debug = true out of the map, or build with that tool: scripts/flash {board} debug"
+        return Failure(f"{env}: the map says debug = true, and this is no debug build", hint)
+    handlers = ", ".join(f"uint8_t mcpax_tool_{tool}(const mcpax_value *args, mcpax_value *results)" for tool in tools)
+    have = f"the map has a tool {tools[0]}" if len(tools) == 1 else f"the map has tools {', '.join(tools)}"
+    return Failure(f"{env}: {have}, and the example has no handler for it", f"add to it: {handlers}")
 
 
 def find_pio(folder: Path, *, offline: bool) -> Pio:

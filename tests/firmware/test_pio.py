@@ -295,6 +295,11 @@ class TestUpload:
         assert done.returncode != 0
         assert "that image is for another chip" in done.stderr
 
+    def test_upload_over_a_port_that_is_not_named_is_told(self, project: FirmwareProject) -> None:
+        done = project.pio("run", "-e", "uno", "-t", "upload")
+        assert done.returncode != 0
+        assert "none is named: add --upload-port PORT" in done.stderr
+
     @pytest.mark.parametrize("status", [0, 3])
     def test_bootloader_of_an_emulated_uno_is_on_while_avrdude_runs(
         self, project: FirmwareProject, link: Path, tmp_path: Path, status: int

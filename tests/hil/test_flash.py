@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hil.listed import Watch
+from hil.pio import Pio
 from hil.project import NoSuchFirmware, Project
 from mcpax.bridge.maps.load import load_map
 from mcpax.cli.client import Target
@@ -146,6 +147,28 @@ def wait_for_port(url: str, device: str) -> None:
 
 
 # --- What needs no build
+
+
+NO_SET_ALL = ("uno: the map has a tool set_all, and the example has no handler for it", "add to it: uint8_t mcpax_tool_set_all(")
+NO_DEBUG_BUILD = ("uno: the map says debug = true, and this is no debug build", "scripts/flash uno debug")
+
+
+@pytest.mark.parametrize(
+    ("linker", "message", "hint"),
+    [
+        ("main.c:(.text+0x1e): undefined reference to `mcpax_tool_set_all'", *NO_SET_ALL),
+        ("ld.lld: error: undefined symbol: mcpax_tool_set_all", *NO_SET_ALL),
+        ("undefined reference to `mcpax_tool_b'\nundefined reference to `mcpax_tool_a'", "the map has tools a, b, and", "mcpax_tool_b("),
+        ("undefined reference to `mcpax_tool_read_memory'", *NO_DEBUG_BUILD),
+        ("undefined reference to `other'", "uno: build failed", "PlatformIO's own words"),
+    ],
+)
+def test_what_a_linker_misses_is_told_in_words(linker: str, message: str, hint: str, tmp_path: Path) -> None:
+    (tmp_path / "said").write_text(linker)
+    with pytest.raises(Failure) as failure:
+        Pio(("sh", "-c", f"cat '{tmp_path}/said'; exit 1"), tmp_path).build("uno")
+    assert message in failure.value.message
+    assert hint in failure.value.hint
 
 
 def refused(*arguments: str) -> str:

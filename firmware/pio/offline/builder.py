@@ -4,6 +4,7 @@ It gives the compiler and the linker what the registry's platforms give them whe
 platformio.ini means the same with both. Left out is what a C program does not use, such as the C++ library.
 """
 
+import sys
 from dataclasses import dataclass
 
 from SCons.Script import AlwaysBuild, Builder, Default, DefaultEnvironment
@@ -79,6 +80,14 @@ SUFFIX = {"ihex": ".hex", "binary": ".bin"}
 env = DefaultEnvironment()
 
 
+def check_port(target, source, env):  # noqa: ARG001 - as SCons calls it
+    """An uploader that is given no port takes the next word of its command for it, and says something else entirely."""
+    if "$UPLOAD_PORT" in env["UPLOADCMD"] and not env.subst("$UPLOAD_PORT"):
+        sys.stderr.write("Error: this board takes firmware over its serial port, and none is named: add --upload-port PORT\n")
+        return 1
+    return 0
+
+
 def build_for(chip: Toolchain) -> None:
     """Make the targets of a chip's image: build, size, upload."""
     env.Replace(
@@ -111,7 +120,8 @@ def build_for(chip: Toolchain) -> None:
     image = env.ElfToImage("$BUILD_DIR/${PROGNAME}", elf)
     env.Depends(image, "checkprogsize")
     AlwaysBuild(env.Alias("size", elf, env.VerboseAction("$SIZEPRINTCMD", "Calculating size $SOURCE")))
-    AlwaysBuild(env.Alias("upload", image, env.VerboseAction("$UPLOADCMD", "Uploading $SOURCE")))
+    upload = [env.Action(check_port, None), env.VerboseAction("$UPLOADCMD", "Uploading $SOURCE")]
+    AlwaysBuild(env.Alias("upload", image, upload))
     Default([env.Alias("buildprog", image, image), "size"])
 
 

@@ -1,4 +1,4 @@
-"""`python -m hil`: what there is to do with a rig besides running its tests.
+"""`scripts/hil`, or `python -m hil`: what there is to do with a rig besides running its tests.
 
 report    write build/hil/report.html from what the last run left
 boards    list the boards of a rig
@@ -18,6 +18,7 @@ import click
 from hil.bench import held
 from hil.boards import BoardError
 from hil.budget import markdown, table
+from hil.build import BuildError, build_missing
 from hil.control import control_path
 from hil.lease import LeaseError
 from hil.measure import MeasureError, build, measure, targets
@@ -32,7 +33,9 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _RIG_OPTION = click.option("--rig", "file", type=_FILE, default=DEFAULT_RIG, help="The rig. [hil/rig.toml]")
 
 
-@click.group(help="What there is to do with a rig besides running its tests (pytest hil).")
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]}, help="What there is to do with a rig besides running its tests (pytest hil)."
+)
 def main() -> None:
     pass
 
@@ -93,11 +96,13 @@ def footprint(ctx: click.Context, *, as_json: bool, as_markdown: bool, no_build:
 @click.argument("names", metavar="[BOARD]...", nargs=-1)
 @_RIG_OPTION
 def up(names: tuple[str, ...], file: Path) -> None:
-    """Hold boards, all or the named ones, and keep them running until Ctrl-C."""
+    """Hold boards, all or the named ones, and keep them running until Ctrl-C. Builds the firmware of an emulated one if there is none."""
     rig = _rig(file)
+    chosen = _chosen(rig, names)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: boards are given back in order
     try:
-        with held(rig, _chosen(rig, names), "hil up", waiting=lambda text: click.echo(text, err=True)) as running:
+        build_missing(chosen, lambda text: click.echo(text, err=True))
+        with held(rig, chosen, "hil up", waiting=lambda text: click.echo(text, err=True)) as running:
             for board in running:
                 control = f", flash it through {control_path(Path(board.port))}" if board.spec.emulator is not None else ""
                 click.echo(f"{board.name}: {board.port}{control}")
@@ -105,7 +110,7 @@ def up(names: tuple[str, ...], file: Path) -> None:
             signal.pause()
     except KeyboardInterrupt:
         return
-    except (BoardError, BoardWedged, LeaseError) as error:
+    except (BoardError, BoardWedged, BuildError, LeaseError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -125,4 +130,4 @@ def _chosen(rig: Rig, names: tuple[str, ...]) -> list[BoardSpec]:
 
 
 if __name__ == "__main__":
-    main(prog_name="python -m hil")
+    main(prog_name="scripts/hil")

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from hil.build import how_to_build
 from hil.control import ControlSocket, Json, control_path
 from hil.emulator import KINDS, Emulator, EmulatorError, Stats
 from hil.frames import FrameLog
@@ -262,5 +263,5 @@ def _cannot(spec: BoardSpec, capability: Capability) -> BoardError:
 def _existing(spec: BoardSpec, image: Path) -> Path:
     if image.exists():
         return image
-    how = "make -C firmware virtual" if spec.emulator == "virtual" else f"scripts/pio-offline run -e {spec.env or 'ENV'}"
-    raise BoardError(f"{spec.name}: there is no firmware {image}; build it with: {how}")
+    how = how_to_build(spec) if image == spec.image else ""
+    raise BoardError(f"{spec.name}: there is no firmware {image}{f'; build it with: {how}' if how else ''}")

@@ -1,6 +1,6 @@
 """`scripts/flash BOARD [APP]`: builds the firmware, puts it on the board, and waits until a gateway lists the board's tools.
 
-PlatformIO builds and uploads, for real boards and for those that `python -m hil up` keeps running. This finds the port, says what goes on,
+PlatformIO builds and uploads, for real boards and for those that `scripts/hil up` keeps running. This finds the port, says what goes on,
 and turns what goes wrong into words.
 """
 
@@ -33,10 +33,10 @@ Json = dict[str, Any]
 GATEWAY_PROGRAM = "mcpax"
 
 
-@click.command("flash")
+@click.command("flash", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("board")
 @click.argument("app", required=False)
-@click.option("--port", help="Its serial port. [the board that `python -m hil up` runs, else the one that the map's port.match finds]")
+@click.option("--port", help="Its serial port. [the board that `scripts/hil up` runs, else the one that the map's port.match finds]")
 @click.option("--offline", is_flag=True, help="Build with Debian's compilers, where PlatformIO's registry cannot be reached.")
 @target_options
 @json_option
@@ -139,7 +139,7 @@ def check_free(port: str) -> None:
 
 def _those(ports: list[Port]) -> str:
     if not ports:
-        return "There is no serial port here: is the board plugged in? An emulated one: python -m hil up BOARD"
+        return "There is no serial port here: is the board plugged in? An emulated one: scripts/hil up BOARD"
     return f"There are: {', '.join(port.path for port in ports)}"
 
 

@@ -28,7 +28,7 @@ PLACEHOLDERS = ("env", "port", "image")
 COMMAND_KEYS = ("flash", "reset", "power_off", "power_on")
 MAX_BOARDS = 64
 MOST_CHARS = {"name": 40, "chip": 60, "app": 60, "env": 60}
-"""A name becomes part of a socket's path, which is short; all of them stand in tables."""
+"""Names become parts of files' names, and all of them stand in tables."""
 MOST_TEXT_CHARS = 1000
 """Of paths and commands."""
 

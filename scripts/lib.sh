@@ -232,6 +232,19 @@ make_venv() {
   mv -- "$VENV_STAMP.new" "$VENV_STAMP"
 }
 
+# help_before_setup MODULE ARGUMENT…: asked for help, answers and ends. Nothing is installed for that: where nothing is yet, the comment at
+# the top of the script has to do.
+help_before_setup() {
+  local module=$1 argument
+  shift
+  for argument; do
+    [[ $argument == -h || $argument == --help ]] || continue
+    venv_is_current runtime && cd -- "$ROOT" && exec "$VENV/bin/python" -m "$module" "$@"
+    sed -n '2,${/^#/!q; s/^# \{0,1\}//p}' -- "$0"
+    exit
+  done
+}
+
 # --- C -----------------------------------------------------------------------------------------------------------------
 
 build_emulators() {

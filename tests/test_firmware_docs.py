@@ -78,7 +78,7 @@ def test_the_bench_that_is_shown_is_a_rig(tmp_path: Path) -> None:
 
 def test_the_rig_is_asked_as_shown() -> None:
     commands = [words(line) for block in blocks(HIL, "sh") for line in block.splitlines()]
-    ours = [[sys.executable, *command[1:]] for command in commands if command[0] == ".venv/bin/python"]
+    ours = [[sys.executable, "-m", "hil", *command[1:]] for command in commands if command[0] == "scripts/hil"]
     assert [command[3] for command in ours] == ["boards", "report"]
     listed = subprocess.run(ours[0], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     (tests,) = [command[1:] for command in commands if command[0] == ".venv/bin/pytest"]
@@ -116,17 +116,16 @@ def test_a_tool_is_added_step_by_step(workplace: Workplace) -> None:
     config, tool = blocks(FIRMWARE, "toml")
     (handler,) = blocks(FIRMWARE, "c")
     (workplace.root / "mcpax.toml").write_text(config.replace("[gateway]\n", '[gateway]\nlisten = "127.0.0.1:0"\n'))
-    assert setup[2][:3] == ["scripts/pio-offline", "run", "-e"]
-    assert setup[3][:4] == ["python", "-m", "hil", "up"]
+    assert [command[:2] for command in setup] == [["scripts/hil", "up"]]
 
-    workplace.build(setup[2][3])
-    with workplace.up(setup[3][4:]):
-        flashed(workplace, flash_first)
+    with workplace.up(setup[0][2:]):  # which builds what it starts with
+        flashed(workplace, flash_first[1:])
         add(workplace.root / "device-maps/relay-board-b.toml", tool)
         assert mcpax(workplace, check[0]).returncode == 0
         done = workplace.flash(*flash[0][1:], "--offline")
         assert done.returncode == 1
-        assert "mcpax_tool_set_all" in done.stderr
+        assert "the map has a tool set_all, and the example has no handler for it" in done.stderr
+        assert "add to it: uint8_t mcpax_tool_set_all(const mcpax_value *args, mcpax_value *results)" in done.stderr
         assert refusal(workplace) in " ".join(FIRMWARE.read_text().split())
 
         add(workplace.root / "firmware/examples/relay_board.c", handler)

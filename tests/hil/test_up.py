@@ -1,4 +1,4 @@
-"""`python -m hil up`: boards for work by hand, held until one says so, and not taken from whoever has them."""
+"""`scripts/hil up`: boards for work by hand, held until one says so, and not taken from whoever has them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from hil import build
 from hil.__main__ import main
 from hil.control import control_path
 from hil.frames import FrameLog
 from hil.line import Line
-from hil.places import ROOT
+from hil.places import DEFAULT_RIG, ROOT
+from hil.rig import load_rig
 from mcpax.bridge.maps.load import load_map
 from tests.virtual import MAPS, build_boards
 
@@ -100,3 +103,26 @@ def _said(*arguments: str) -> str:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 1
     return done.stderr
+
+
+def test_what_a_board_starts_with_is_built_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        made.append(command)
+        return subprocess.CompletedProcess(command, len(made) - 1, "no compiler")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    spec = replace(load_rig(DEFAULT_RIG).boards[0], image=tmp_path / "none.elf", env="uno-valve-actuator")
+    told: list[str] = []
+    build.build_missing([replace(spec, image=tmp_path), replace(spec, emulator=None), replace(spec, env="")], told.append)
+    assert made == [], "it is there, or is not ours to build"
+    build.build_missing([spec], told.append)
+    assert told == [f"building the firmware of {spec.name}: scripts/pio-offline run -e uno-valve-actuator"]
+    with pytest.raises(build.BuildError, match=f"{spec.name}: its firmware does not build: make -C firmware virtual\nno compiler"):
+        build.build_missing([replace(spec, emulator="virtual")], told.append)
+    assert [command[1:] for command in made] == [["firmware/pio/offline", "run", "-e", "uno-valve-actuator"], ["-C", "firmware", "virtual"]]
+
+
+def test_every_emulated_board_of_the_rig_has_firmware_that_can_be_built() -> None:
+    assert all(build.how_to_build(spec) for spec in load_rig(DEFAULT_RIG).boards)

@@ -1,4 +1,4 @@
-"""A copy of the source tree to work in by hand: emulated boards held by `python -m hil up`, `scripts/flash`, a gateway, edited files.
+"""A copy of the source tree to work in by hand: emulated boards held by `scripts/hil up`, `scripts/flash`, a gateway, edited files.
 
 Its boards, ports and images are its own, so whoever uses those of the source tree meanwhile is not disturbed.
 """

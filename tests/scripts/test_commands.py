@@ -99,3 +99,29 @@ def test_continuous_integration_runs_the_tests(ready: Machine) -> None:
     outcome = ready.run(".ci/run")
     assert outcome.status == 0
     assert outcome.stdout.splitlines()[-1] == "CI=true"
+
+
+@pytest.mark.parametrize("asked", ["-h", "--help"])
+@pytest.mark.parametrize("script", ["hil", "flash"])
+def test_help_needs_no_set_up(machine: Machine, script: str, asked: str) -> None:
+    outcome = machine.run(f"scripts/{script}", "uno", asked)
+    assert (outcome.status, outcome.stderr, outcome.calls) == (0, "", [])
+    assert f"  scripts/{script} " in outcome.stdout
+    assert "source" not in outcome.stdout, "the comment at its top, and no more"
+
+
+def test_hil_sets_up_what_is_missing_and_hands_on_its_arguments(ready: Machine) -> None:
+    outcome = ready.run("scripts/hil", "up", "two words")
+    assert outcome.status == 0
+    assert outcome.calls[-1] == "python -m hil up two words"
+    assert any(call.startswith("make ") and call.endswith("hil/emulators") for call in outcome.calls)
+    assert any(call.startswith("apt-get ") and "libsimavr-dev" in call for call in outcome.calls)
+    assert outcome.stdout == ""
+    helped = ready.run("scripts/hil", "-h")
+    assert helped.calls == ["python -m hil -h"], "with its own words, once it is there"
+
+
+def test_footprint_builds_the_8051s_image_too(ready: Machine) -> None:
+    made = [call for call in ready.run("scripts/footprint").calls if call.startswith("make ") and call.endswith("mcs51")]
+    assert len(made) == 1
+    assert not any(call.endswith("mcs51") for call in ready.run("scripts/footprint", "--no-build").calls)

@@ -6,6 +6,8 @@ Whoever asks the board renews its lease, so the valve's position is read in the 
 from __future__ import annotations
 
 import asyncio
+import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,15 +18,23 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from hil.boards import Board, EmulatedBoard
+from hil.frames import FrameLog
 from hil.gateway import RunningGateway, until
-from hil.plugin import GatewayWith, taken
+from hil.line import Line
+from hil.plugin import SEED, GatewayWith, taken
 from hil.rig import Rig
+from mcpax.bridge.transports.uart import BITS_PER_BYTE
 
 APP = "valve-actuator"
 OPEN, CLOSED = 100, 0
 """%"""
 TRAVEL_S = 2.5
 """From one to the other."""
+LATE_S = 1.0
+"""What the looking and a busy machine may add."""
+FLOOD_BYTES = 64
+FLOODED_PART = 0.5
+"""Of what the line can carry, at least."""
 POSITION = ("valve", "valve.0")
 """The variable of firmware/examples/valve_actuator.c whose first part is the position; a compiler may have taken it apart."""
 AVR_RAM = 0x800000
@@ -113,3 +123,35 @@ async def test_the_valve_stays_open_while_the_gateway_lives_and_then_closes(
     async with gateway_with(boards) as running:
         await asyncio.gather(*(valve.is_found_closed(running) for valve in valves))
         await asyncio.gather(*(valve.open(running) for valve in valves))
+
+
+@pytest.mark.slow
+async def test_a_flood_neither_holds_a_valve_open_nor_keeps_it_from_closing(
+    boards: list[Board], valves: list[Valve], gateway_with: GatewayWith
+) -> None:
+    """Noise without pause, as fast as the line goes: it is no gateway, and ticks go on."""
+    async with gateway_with(boards) as running:
+        await asyncio.gather(*(valve.open(running) for valve in valves))
+    began = time.monotonic()
+    over = threading.Event()
+    floods = [asyncio.create_task(asyncio.to_thread(flood, board, over)) for board in boards]
+    try:
+        await asyncio.gather(*(valve.closes_in_time() for valve in valves))
+        latest_s = max(valve.lease_s for valve in valves) + TRAVEL_S + LATE_S
+        assert time.monotonic() - began < latest_s, "the flood kept ticks waiting"
+    finally:
+        over.set()
+        sent = await asyncio.gather(*floods)
+    for board, count in zip(boards, sent, strict=True):
+        assert count > FLOODED_PART * board.map.port.baud / BITS_PER_BYTE * (time.monotonic() - began), f"{board.name} was hardly flooded"
+
+
+def flood(board: Board, over: threading.Event) -> int:
+    """Returns how many bytes went in."""
+    dice, sent = random.Random(SEED), 0
+    with Line(board.port, board.map, FrameLog(board.name, board.map)) as line:
+        while not over.is_set():
+            line.send_raw(dice.randbytes(FLOOD_BYTES))  # waits while the line is full
+            sent += FLOOD_BYTES
+            over.wait(FLOOD_BYTES * BITS_PER_BYTE / board.map.port.baud / 2)
+    return sent

@@ -57,8 +57,10 @@ int main(void)
 #endif
     mcpax_start(boot_id);
     for (;;) {
-        for (int16_t byte; (byte = port_get()) >= 0; silent = false) {
+        const int16_t byte = port_get(); /* one a turn: whoever floods the line must not keep ticks waiting */
+        if (byte >= 0) {
             mcpax_receive((uint8_t)byte);
+            silent = false;
         }
         if (port_ticked()) {
             if (silent) {

@@ -26,7 +26,7 @@ def configure(level: str = "info", *, as_json: bool | None = None) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(numeric),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,  # lines are rare, and a cached logger could never be configured again
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from ssl import SSLContext
 from urllib.parse import urlsplit
 
+import structlog
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
@@ -27,7 +28,7 @@ from mcpax.front.connections import PEER_CERTIFICATE
 from mcpax.front.guard import is_loopback
 from mcpax.link.anchors import read_anchors
 from mcpax.link.authority import AuthorityProof, sign_authority
-from mcpax.link.child import ChildEnd, Introduction, Parentage
+from mcpax.link.child import ChildEnd, Introduction, LinkRefused, Parentage
 from mcpax.link.downlink import Downlink
 from mcpax.link.endpoint import CHILD_PATH, PARENT_PATH, Endpoint, Pass
 from mcpax.link.parent import ParentEnd
@@ -36,6 +37,8 @@ from mcpax.link.tls import ClientCertificates, client_context, read_peer, server
 from mcpax.link.tree import tree
 from mcpax.link.uplink import Uplink
 from mcpax.link.wire import Wire
+
+log = structlog.get_logger("mcpax.link")
 
 DOORS = frozenset({CHILD_PATH, PARENT_PATH})
 
@@ -87,7 +90,8 @@ class Linking:
         self._downlinks = [
             Downlink(aggregator, _target(child, plain=links.plain), _principal(child), self._clock) for child in links.children if child.url
         ]
-        self._dialled_by_parent = False
+        self._end: ChildEnd | None = None
+        """Of the link that the upstream has dialled."""
 
     def routes(self) -> list[WebSocketRoute]:
         """The doors that the configuration opens; none of them without somebody who may come."""
@@ -105,13 +109,17 @@ class Linking:
         return await ParentEnd(self._aggregator, wire, principal, self._clock).run()
 
     async def _serve_parent(self, wire: Wire, _: Principal) -> str:
-        if self._introduction is None or self._dialled_by_parent:
+        if self._introduction is None or self._end is not None:
+            log.warning("link_refused", reason="there is a link to the upstream already")
             return "there is a link to the upstream already"
-        self._dialled_by_parent = True
+        self._end = ChildEnd(self._aggregator, wire, self._introduction, self._parentage)
         try:
-            return await ChildEnd(self._aggregator, wire, self._introduction, self._parentage).run()
+            return await self._end.run()
+        except LinkRefused as refused:
+            log.warning("link_refused", reason=str(refused))
+            return str(refused)
         finally:
-            self._dialled_by_parent = False
+            self._end = None
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """What runs until it is cancelled."""
@@ -121,6 +129,8 @@ class Linking:
     async def leave(self) -> None:
         if self._uplink is not None:
             await self._uplink.leave()
+        if self._end is not None:
+            await self._end.deregister()
 
     async def tree(self) -> Json:
         return await tree(self._aggregator)

@@ -33,6 +33,8 @@ OUTBOX_NOTIFICATIONS = 1000
 """News that wait for a slow parent; then the oldest goes. A list that changed is asked for anew, so no state is lost."""
 REGISTER_S = 20.0
 GOODBYE_S = 1.0
+RETRY_BEATS = 12
+"""After so many heartbeats, subservers that the parent refused are tried again."""
 
 
 class LinkRefused(Exception):
@@ -65,6 +67,8 @@ class _Registration:
     view: View
     session_id: str = ""
     told_ids: frozenset[str] = field(default_factory=frozenset)
+    disputed_since: float | None = None
+    """Since when the parent knows part of the subtree elsewhere."""
 
 
 class _ListParams(msgspec.Struct, rename={"meta": "_meta"}):
@@ -98,6 +102,7 @@ class ChildEnd:
         self._news: deque[Notification] = deque(maxlen=OUTBOX_NOTIFICATIONS)
         self._wake = asyncio.Event()
         self._interval_ms = int(introduction.heartbeat_s * 1000)
+        self._leaving = False
         self.parent_id: str | None = None
         self._up = Caller(Direction.UP, wire.send)
         self._down = Answerer(
@@ -142,6 +147,8 @@ class ChildEnd:
         except TimeoutError:
             return f"the parent did not register us within {REGISTER_S:g} s"
         except Fault as fault:
+            if fault.kind is ErrorKind.LINK_LOST or fault.code == ErrorKind.SERVER_DRAINING.value.code:
+                return fault.message  # it goes away, which says nothing of how it is when it comes back
             raise LinkRefused(fault.text()) from None
         registered()
         beating = asyncio.ensure_future(self._beat())
@@ -180,8 +187,9 @@ class ChildEnd:
         """Have registered exactly those that are here."""
         here = {session.request.subserver_id: session for session in self._aggregator.registry}
         for subserver_id in self._registrations.keys() - here.keys():
-            gone = self._registrations.pop(subserver_id)
-            await self._up.request("mcpax/deregister", {"session_id": gone.session_id})
+            gone = self._registrations.pop(subserver_id, None)
+            if gone is not None:
+                await self._deregister(gone)
         for subserver_id, session in here.items():
             if subserver_id not in self._registrations:
                 request = replace(
@@ -192,7 +200,13 @@ class ChildEnd:
                     subtree_ids=session.subtree_ids,
                     auth_scope=session.scope,
                 )
-                await self._register(request, session.segment)
+                try:
+                    await self._register(request, session.segment)
+                except Fault as fault:
+                    if fault.kind is ErrorKind.LINK_LOST:
+                        raise
+                    # The others are not to suffer for it; it is tried again later.
+                    self._log.warning("refused_upstream", segment=session.segment, problem=fault.message)
 
     async def _register(self, request: RegistrationRequest, subserver: str | None) -> None:
         registration = _Registration(View(self._aggregator, request.segment, subserver), told_ids=request.subtree_ids)
@@ -216,27 +230,43 @@ class ChildEnd:
 
     async def deregister(self) -> None:
         """Say goodbye, so that the parent need not wait for us. Never fails: who is not heard is missed soon enough."""
+        self._leaving = True
         with contextlib.suppress(Fault, TimeoutError):
             async with asyncio.timeout(GOODBYE_S):
                 for registration in tuple(self._registrations.values()):
-                    await self._up.request("mcpax/deregister", {"session_id": registration.session_id})
+                    await self._deregister(registration)
+
+    async def _deregister(self, registration: _Registration) -> None:
+        try:
+            await self._up.request("mcpax/deregister", {"session_id": registration.session_id})
+        except Fault as fault:
+            if fault.code != ErrorKind.UNKNOWN_SESSION.value.code:  # else it is gone, which is what was wanted
+                raise
 
     # --- upward: staying
 
     async def _beat(self) -> str:
         interval_s = self._introduction.heartbeat_s
+        beats = 0
         while True:
             await asyncio.sleep(interval_s)
+            beats += 1
             try:
                 async with asyncio.timeout(MISSED_HEARTBEATS * interval_s):
                     await self._beat_once()
+                if self._introduction.each_on_its_own and beats % RETRY_BEATS == 0 and not self._leaving:
+                    await self._follow_subservers()
             except TimeoutError:
                 return "the parent does not answer heartbeats"
             except Fault as fault:
                 return f"heartbeat refused: {fault.message}"
 
-    async def _beat_once(self) -> None:
+    async def _beat_once(self) -> bool:
+        """Returns whether the parent agrees with all that is below us."""
+        agreed = True
         for subserver_id, registration in tuple(self._registrations.items()):
+            if self._leaving or not registration.session_id or self._registrations.get(subserver_id) is not registration:
+                continue  # on its way in or out
             params: Json = {"session_id": registration.session_id}
             ids = self._ids_of(subserver_id)
             if ids != registration.told_ids:
@@ -244,13 +274,26 @@ class ChildEnd:
             try:
                 await self._up.request("mcpax/heartbeat", params)
                 registration.told_ids = ids
+                if registration.disputed_since is not None:
+                    registration.disputed_since = None
+                    self._hear(LIST_CHANGED)  # which was not told while it was disputed
             except Fault as fault:
                 if fault.code == ErrorKind.REGISTERED_ELSEWHERE.value.code:
-                    self._give_up(fault.data().get("aggregator_ids"))
+                    agreed = False
+                    self._disputed(registration, fault.data().get("aggregator_ids"))
                 elif fault.code == ErrorKind.REGISTRATION_CYCLE.value.code:
                     raise LinkRefused(fault.message) from None
                 else:
                     raise
+        return agreed
+
+    def _disputed(self, registration: _Registration, elsewhere: object) -> None:
+        """Part of our subtree has another place in the tree. Who has just moved here may be let go there in a moment; else we let it go."""
+        now = asyncio.get_running_loop().time()
+        if registration.disputed_since is None:
+            registration.disputed_since = now
+        elif now - registration.disputed_since >= self._introduction.heartbeat_s / 2:
+            self._give_up(elsewhere)
 
     def _ids_of(self, subserver_id: str) -> frozenset[str]:
         """Who is below a registration just now."""
@@ -261,7 +304,7 @@ class ChildEnd:
         )
 
     def _give_up(self, elsewhere: object) -> None:
-        """Part of our subtree has another place in the tree; we came later, so we let it go."""
+        """We came later."""
         if not isinstance(elsewhere, list):
             return
         for session in self._aggregator.registry:
@@ -288,10 +331,13 @@ class ChildEnd:
                     return fault.message
 
     async def _tell_one(self, notification: Notification) -> None:
+        if self._leaving:
+            return
         if notification == LIST_CHANGED:
             if self._introduction.each_on_its_own:
                 await self._follow_subservers()
-            await self._beat_once()  # the subtree may have changed with the list
+            if not await self._beat_once():  # the subtree may have changed with the list
+                return
         params = notification.params
         if "x-mcpax-source" in params:
             params = {**params, "x-mcpax-source": self._known_source(str(params["x-mcpax-source"]))}

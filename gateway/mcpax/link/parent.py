@@ -35,6 +35,8 @@ REGISTER_S = 10.0
 MAX_REGISTRATIONS = 256
 RELIST_EVERY_S = 0.05
 """A child whose list changes all the time is asked no more often than this."""
+RELIST_PAUSE = 4
+"""Times as long as listing took; a long list that changes all the time takes a fifth of our time at most."""
 AGGREGATOR_ID = "x-mcpax-aggregator-id"
 
 
@@ -126,9 +128,10 @@ class ParentEnd:
     async def _heartbeat(self, params: Raw, _: Progress) -> Json:
         told = msgspec.json.decode(params, type=_SessionParams)
         self._known(told.session_id)
-        if told.subtree_ids is not None:
-            self._aggregator.registry.update_subtree(told.session_id, parse_subtree_ids(told.subtree_ids))
-        self._aggregator.heartbeat(told.session_id)
+        ids = None if told.subtree_ids is None else parse_subtree_ids(told.subtree_ids)
+        self._aggregator.heartbeat(told.session_id)  # first: it lives, also where what it says of its subtree is refused
+        if ids is not None:
+            self._aggregator.registry.update_subtree(told.session_id, ids)
         self._measure(told.session_id)
         return {}
 
@@ -175,8 +178,9 @@ class ParentEnd:
     async def _relist_while_stale(self, session_id: str, registered: _Registered) -> None:
         while registered.stale:
             registered.stale = False
+            started = self._clock()
             await self._aggregator.relist(session_id)
-            await asyncio.sleep(RELIST_EVERY_S)
+            await asyncio.sleep(max(RELIST_EVERY_S, RELIST_PAUSE * (self._clock() - started)))
 
     # --- how far away it is
 

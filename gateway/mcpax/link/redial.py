@@ -21,6 +21,9 @@ log = structlog.get_logger("mcpax.redial")
 
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 15.0
+STEADY_S = 5.0
+"""A link that was of use for less than this, more than once, is dialled again with pauses: who lets us in only to throw us out does not
+want us back at once."""
 REFUSED_PAUSE_S = 5.0
 """Being refused does not mend itself quickly, and every attempt costs the other side work."""
 
@@ -59,10 +62,11 @@ class Redialler:
         self._serve = serve
         self._spread = spread
         self.state = LinkState()
+        self._connected_at = 0.0
 
     async def run(self) -> None:
         """Until cancelled."""
-        failures = 0
+        failures = brief = 0
         while True:
             # One round over all addresses without a pause, then ever longer pauses between rounds.
             target = self._targets[failures % len(self._targets)]
@@ -70,12 +74,17 @@ class Redialler:
             if self.state.connected:
                 self.state.connected = False
                 failures = 0
+                brief = brief + 1 if asyncio.get_running_loop().time() - self._connected_at < STEADY_S else 0
+                if brief > 1:
+                    await self._pause(brief - 1)
                 continue
             failures += 1
             if failures % len(self._targets) == 0:
-                rounds = failures // len(self._targets)
-                grown_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(rounds - 1, 16))
-                await asyncio.sleep(max(pause_s, grown_s) * (0.5 + self._spread() / 2))
+                await self._pause(failures // len(self._targets), pause_s)
+
+    async def _pause(self, times: int, least_s: float = 0.0) -> None:
+        grown_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(times - 1, 16))
+        await asyncio.sleep(max(least_s, grown_s) * (0.5 + self._spread() / 2))
 
     async def _once(self, target: Target) -> float:
         """Dial and serve once; returns the least pause before the next attempt."""
@@ -97,6 +106,7 @@ class Redialler:
 
     def connected(self) -> None:
         """Whoever serves says so when the link is of use."""
+        self._connected_at = asyncio.get_running_loop().time()
         self.state.connected = True
         self.state.problem = ""
         self.state.links += 1

@@ -9,6 +9,7 @@ import json
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, MutableMapping
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -154,10 +155,14 @@ NO_LISTS: list[Any] = [
 ]
 
 
+def _said(listed: Any, _: Json) -> Any:
+    return listed
+
+
 async def test_a_list_that_is_none_is_refused_with_what_is_wrong() -> None:
     async with scene() as at:
         for number, listed in enumerate(NO_LISTS, 1):
-            at.bad.on["tools/list"] = lambda _, listed=listed: listed
+            at.bad.on["tools/list"] = partial(_said, listed)
             error = await at.bad.refused()
             assert error["code"] in (-32602, ErrorKind.CHILD_LIED.value.code), listed
             assert len(error["message"]) < 1000
@@ -186,6 +191,17 @@ async def test_a_list_that_changes_all_the_time_is_asked_for_now_and_then() -> N
         await eventually(lambda: "root.raw.t2999" in at.root.names())
         asked = [request for request in at.bad.asked if request["method"] == "tools/list"]
         assert len(asked) <= (time.monotonic() - started) / RELIST_EVERY_S + 3
+
+
+async def test_a_list_that_was_not_told_in_time_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene() as at:
+        await at.bad.register()
+        monkeypatch.setattr(parent, "REGISTER_S", 0.05)
+        answers = [SILENCE, SILENCE, {"tools": [raw_tool("late")]}]
+        at.bad.on["tools/list"] = lambda _: answers.pop(0)
+        await at.bad.tell(LIST_CHANGED.method)
+        await eventually(lambda: "root.raw.late" in at.root.names())
+        assert len(at.of("relist_failed")) == 2
 
 
 # --- answers

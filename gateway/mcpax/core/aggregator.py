@@ -157,11 +157,10 @@ class Aggregator:
             source = f"{self.segment}.{session.segment}"
             self.notifier.publish(Notification(notification.method, {**notification.params, "x-mcpax-source": source}))
 
-    async def relist(self, session_id: str) -> None:
-        """A subserver says that its tools have changed."""
+    async def relist(self, session_id: str, timeout_s: float = RELIST_TIMEOUT_S) -> bool:
+        """A subserver says that its tools have changed. Returns False if it did not list them in time."""
         session = self.registry.get(session_id)
-        if session is not None:
-            await self._relist_one(session)
+        return session is None or await self._relist_one(session, timeout_s)
 
     async def _relist(self) -> None:
         """Ask every subserver at once; nobody waits for a slow one longer than the time-out, and callers share one round."""
@@ -173,12 +172,14 @@ class Aggregator:
         await asyncio.gather(*(self._relist_one(session) for session in self.registry if not session.degraded))
         self._listed_at = self._clock()
 
-    async def _relist_one(self, session: Session) -> None:
+    async def _relist_one(self, session: Session, timeout_s: float = RELIST_TIMEOUT_S) -> bool:
         try:
-            async with asyncio.timeout(RELIST_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 await self.registry.relist(session.id)
         except Exception as error:  # whatever one subserver does, the others are listed
             log.warning("relist_failed", segment=session.segment, session=session.id, error=str(error) or type(error).__name__)
+            return not isinstance(error, TimeoutError)
+        return True
 
     async def run(self) -> None:
         """Keep presence true until cancelled."""

@@ -179,7 +179,8 @@ class ParentEnd:
         while registered.stale:
             registered.stale = False
             started = self._clock()
-            await self._aggregator.relist(session_id)
+            if not await self._aggregator.relist(session_id, REGISTER_S):
+                registered.stale = True  # or what has changed would never be known here
             await asyncio.sleep(max(RELIST_EVERY_S, RELIST_PAUSE * (self._clock() - started)))
 
     # --- how far away it is

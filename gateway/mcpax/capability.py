@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
@@ -166,7 +166,8 @@ class Capability:
         return replace(self, availability=Availability.DEGRADED)
 
     def to_json(self) -> dict[str, Any]:
-        return {key: str(value) if isinstance(value, StrEnum) else value for key, value in asdict(self).items()}
+        told = {key: getattr(self, key) for key in _KINDS}
+        return {key: str(value) if isinstance(value, StrEnum) else value for key, value in told.items()}
 
     def hints(self) -> dict[str, bool]:
         """Plain MCP tool annotations, so that clients that know nothing of MCP-AX benefit too."""

@@ -91,7 +91,8 @@ class Linking:
         self._downlinks = [
             Downlink(aggregator, _target(child, plain=links.plain), _principal(child), self._clock) for child in links.children if child.url
         ]
-        self._dialled_by_parent = False
+        self._end: ChildEnd | None = None
+        """Of the link that the upstream has dialled."""
 
     def routes(self) -> list[WebSocketRoute]:
         """The doors that the configuration opens; none of them without somebody who may come."""
@@ -109,16 +110,17 @@ class Linking:
         return await ParentEnd(self._aggregator, wire, principal, self._clock).run()
 
     async def _serve_parent(self, wire: Wire, _: Principal) -> str:
-        if self._introduction is None or self._dialled_by_parent:
+        if self._introduction is None or self._end is not None:
+            log.warning("link_refused", reason="there is a link to the upstream already")
             return "there is a link to the upstream already"
-        self._dialled_by_parent = True
+        self._end = ChildEnd(self._aggregator, wire, self._introduction, self._parentage)
         try:
-            return await ChildEnd(self._aggregator, wire, self._introduction, self._parentage).run()
+            return await self._end.run()
         except LinkRefused as refused:
             log.warning("link_refused", problem=str(refused))
             return str(refused)
         finally:
-            self._dialled_by_parent = False
+            self._end = None
 
     def tasks(self) -> list[asyncio.Task[None]]:
         """What runs until it is cancelled."""
@@ -128,6 +130,8 @@ class Linking:
     async def leave(self) -> None:
         if self._uplink is not None:
             await self._uplink.leave()
+        if self._end is not None:
+            await self._end.leave()
 
     async def tree(self) -> Json:
         return await tree(self._aggregator)

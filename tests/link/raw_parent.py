@@ -63,6 +63,16 @@ class RawParent:
         subserver_id = self.requests("mcpax/register")[-1]["subserver_id"]
         return await self.ask("tools/call", {"name": name, "arguments": {}, "_meta": {"x-mcpax-registration": subserver_id, **meta}})
 
+    async def answer(self, request: Json, result: Json | None) -> None:
+        """Result or error; None: not now."""
+        assert self._child is not None
+        if result is not None:
+            await self._child.send("U" + json.dumps({"jsonrpc": "2.0", "id": request["id"], **_member(result)}))
+
+    def register(self, params: Json) -> Json:
+        """As a parent does."""
+        return self._register(params)
+
     async def serve(self, child: ServerConnection) -> None:
         self._child = child
         self.links += 1
@@ -74,9 +84,7 @@ class RawParent:
                     self._answers.pop(message["id"]).set_result(message)
                 elif text[0] == "U" and "id" in message:
                     self.asked.append(message)
-                    result = self.on[message["method"]](message["params"])
-                    if result is not None:
-                        await child.send("U" + json.dumps({"jsonrpc": "2.0", "id": message["id"], **_member(result)}))
+                    await self.answer(message, self.on[message["method"]](message["params"]))
                 else:
                     self.told.append(message)
 

@@ -283,7 +283,7 @@ async def test_the_other_directions_words_mean_nothing_here() -> None:
 
 
 @given(st.lists(meant_frames, max_size=10), json_values)
-@settings(max_examples=100)
+@settings(max_examples=60)
 async def test_whatever_arrives_each_request_ends_exactly_once(script: list[str], final: object) -> None:
     far = Far()
     asked = [await far.ask() for _ in range(3)]

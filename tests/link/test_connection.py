@@ -65,7 +65,7 @@ async def run_quietly(running: asyncio.Future[str]) -> str:
 
 
 @given(st.lists(meant_frames | frames, max_size=12))
-@settings(max_examples=80)
+@settings(max_examples=60)
 async def test_no_frames_of_a_child_do_more_than_end_its_link(script: list[str]) -> None:
     aggregator = Aggregator("root", str(uuid.uuid4()))
     end = ParentEnd(aggregator, ScriptedWire(script), Principal("child", AuthScope.ADMIN), asyncio.get_running_loop().time)
@@ -74,7 +74,7 @@ async def test_no_frames_of_a_child_do_more_than_end_its_link(script: list[str])
 
 
 @given(st.lists(meant_frames | frames, max_size=12))
-@settings(max_examples=80)
+@settings(max_examples=60)
 async def test_no_frames_of_a_parent_do_more_than_end_its_link(script: list[str]) -> None:
     aggregator = Aggregator("leaf", str(uuid.uuid4()))
     end = ChildEnd(aggregator, ScriptedWire(script), Introduction(aggregator.id, "leaf", 0.2), Parentage())

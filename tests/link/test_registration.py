@@ -85,6 +85,12 @@ async def test_a_malformed_field_is_named(refused_child: RawChild, field: str) -
         assert len(error["message"]) < 400
 
 
+async def test_a_field_with_a_name_without_end_is_not_said_back(refused_child: RawChild) -> None:
+    error = await refused_child.refused(**{"x" * 100_000: 1})
+    assert error["code"] == -32602
+    assert len(str(error)) < 1000
+
+
 @pytest.mark.req("AX-6.1-1")
 async def test_parameters_that_are_no_object_are_refused(refused_child: RawChild) -> None:
     for params in ([], None, "x", 7, [registration()]):

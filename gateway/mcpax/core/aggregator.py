@@ -85,6 +85,8 @@ class Aggregator:
         self._listed_at = clock()
         self._relisting: asyncio.Task[None] | None = None
         self._releasing: set[asyncio.Future[None]] = set()
+        self._sooner = asyncio.Event()
+        """Something may be due earlier than the last sweep said."""
         self._draining = False
         self._in_flight = 0
         self._idle = asyncio.Event()
@@ -98,13 +100,17 @@ class Aggregator:
     async def register(self, request: RegistrationRequest, subserver: Subserver, principal: Principal = LOCAL) -> RegistrationResponse:
         self._check_open()
         check_not_own(request)
-        return await self.registry.register(request, subserver, principal)
+        try:
+            return await self.registry.register(request, subserver, principal)
+        finally:
+            self._sooner.set()
 
     def heartbeat(self, session_id: str) -> None:
         self.registry.heartbeat(session_id)
 
     def degrade(self, session_id: str, reason: str) -> None:
         self.registry.degrade(session_id, reason)
+        self._sooner.set()
 
     def deregister(self, session_id: str) -> None:
         """Take a subserver out, if it is still there."""
@@ -194,8 +200,11 @@ class Aggregator:
     async def run(self) -> None:
         """Keep presence true until cancelled."""
         while True:
+            self._sooner.clear()
             due_s = self.registry.sweep()
-            await asyncio.sleep(min(due_s if due_s is not None else IDLE_SWEEP_S, IDLE_SWEEP_S))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(due_s if due_s is not None else IDLE_SWEEP_S, IDLE_SWEEP_S)):
+                    await self._sooner.wait()
 
     async def close(self, drain_s: float = 5.0) -> None:
         """Take no new calls, let the running ones finish, then close the subservers."""

@@ -73,7 +73,7 @@ class RegistrationRequest:
         for key in params:
             if key not in _FIELDS and not key.startswith("x-mcpax-") and key != "_meta":
                 near = get_close_matches(key, _FIELDS, n=1)
-                raise _invalid(key, "unknown field", f"Did you mean {near[0]!r}?" if near else f"Known fields: {', '.join(_FIELDS)}.")
+                raise _invalid(key[:80], "unknown field", f"Did you mean {near[0]!r}?" if near else f"Known fields: {', '.join(_FIELDS)}.")
         for key in ("subserver_id", "segment", "transport_class", "version"):
             if not isinstance(params.get(key), str):
                 raise _invalid(key, "missing, or not a string", "It is required.")

@@ -18,7 +18,7 @@ from mcpax.core.admission import Bid, check_segment_of, check_subtree, check_tak
 from mcpax.core.budget import BudgetMeter
 from mcpax.core.ownership import Claim, Hold, Ownership
 from mcpax.core.principal import LOCAL, Principal
-from mcpax.core.registration import Budget, RegistrationRequest, RegistrationResponse
+from mcpax.core.registration import MISSED_HEARTBEATS, Budget, RegistrationRequest, RegistrationResponse
 from mcpax.core.subserver import Subserver, Tool
 from mcpax.errors import ErrorKind, Fault
 from mcpax.names import MAX_NAME_CHARS, dotted
@@ -166,6 +166,7 @@ class Registry:
         )
         for previous in self._displaced_by(request):
             self._drop(previous)
+        self._take_over(session)
         self._by_segment[session.segment] = session
         self._by_id[session.id] = session
         self._listener.added(session)
@@ -207,13 +208,17 @@ class Registry:
         return [each for each in self if each.request.subserver_id == request.subserver_id or each.segment == request.segment]
 
     def _others(self, subserver_id: str) -> frozenset[str]:
-        """Every aggregator below, but for those below that subserver."""
-        return frozenset[str]().union(*(each.subtree_ids for each in self if each.request.subserver_id != subserver_id))
+        """Every aggregator that is below another subserver than this. Those that cannot be reached may be elsewhere by now."""
+        others = (each for each in self if each.request.subserver_id != subserver_id and not each.degraded)
+        return frozenset[str]().union(*(each.subtree_ids for each in others))
 
     def heartbeat(self, session_id: str) -> None:
         session = self._known(session_id)
         if not self.owns(session):
             raise Fault(ErrorKind.UNKNOWN_SESSION, "This session's place may be another's by now.", hint="Register again.")
+        if session.degraded and session.subtree_ids & self._others(session.request.subserver_id):
+            self._drop(session)  # part of what was below it has found another place meanwhile
+            self._known(session_id)
         session.last_heard = self._clock()
         if session.degraded:
             session.degraded_at = session.degraded_since = None
@@ -238,8 +243,15 @@ class Registry:
         self._let_go(session.hold)
 
     def subtree_ids(self) -> frozenset[str]:
-        """Every aggregator below this one, and itself."""
-        return frozenset({self._own_id}).union(*(session.subtree_ids for session in self))
+        """Every aggregator below this one, and itself. Those that cannot be reached may be elsewhere by now."""
+        return frozenset({self._own_id}).union(*(session.subtree_ids for session in self if not session.degraded))
+
+    def _take_over(self, session: Session) -> None:
+        """Whoever is below a session now is no longer below one that cannot be reached (draft §13.3)."""
+        for lost in self:
+            if lost.degraded and lost is not session and lost.subtree_ids & session.subtree_ids:
+                self._drop(lost)
+                log.warning("removed", segment=lost.segment, session=lost.id, reason="moved")
 
     def update_subtree(self, session_id: str, ids: frozenset[str]) -> None:
         """An aggregator below tells anew who is below it. One that has us below itself is taken out at once (draft §5.3)."""
@@ -254,6 +266,7 @@ class Registry:
                 log.warning("removed", segment=session.segment, session=session_id, reason="registration_cycle")
             raise
         session.subtree_ids = ids
+        self._take_over(session)
         self._listener.changed(session)
 
     def slowed(self, session_id: str, floor: LatencyClass) -> None:
@@ -289,14 +302,25 @@ class Registry:
             if not session.degraded and deadline_s and now >= session.last_heard + deadline_s:
                 self.degrade(session.id, "heartbeat_timeout")
             if session.degraded_at is not None:
-                if now >= session.degraded_at + self._grace_s:
+                gone_at = self._gone_at(session, session.degraded_at)
+                if now >= gone_at:
                     self._drop(session)
                     log.warning("removed", segment=session.segment, session=session.id, reason=session.degraded_reason)
                     continue
-                due.append(session.degraded_at + self._grace_s)
+                due.append(gone_at)
             elif deadline_s:
                 due.append(session.last_heard + deadline_s)
         return max(0.0, min(due) - now) if due else None
+
+    def _gone_at(self, session: Session, degraded_at: float) -> float:
+        """A lost board stays listed for the grace period. A lost aggregator's subtree may be coming back elsewhere in the tree, which must
+        agree about it within three heartbeats (draft §13.3): two after its link broke, or when the third is missed."""
+        grace_ends = degraded_at + self._grace_s
+        interval_s = session.request.heartbeat_interval_ms / 1000
+        if not (session.request.is_aggregator and interval_s):
+            return grace_ends
+        missed_at = session.last_heard + MISSED_HEARTBEATS * interval_s
+        return min(grace_ends, missed_at, degraded_at + (MISSED_HEARTBEATS - 1) * interval_s)
 
     def _known(self, session_id: str) -> Session:
         session = self._by_id.get(session_id)

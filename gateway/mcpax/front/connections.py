@@ -83,6 +83,11 @@ class BoundedSocket(WebSocketsSansIOProtocol):
             self.read_paused = True
             self.transport.pause_reading()
 
+    def keepalive_timeout(self) -> None:
+        """Whoever answers no ping may not read either: closing would wait for ever to send what it does not take."""
+        super().keepalive_timeout()
+        self.transport.abort()
+
     def handle_connect(self, event: Request) -> None:
         super().handle_connect(event)
         tls = self.transport.get_extra_info("ssl_object")

@@ -16,7 +16,7 @@ from mcpax.core.notify import LIST_CHANGED
 from mcpax.core.registration import MISSED_HEARTBEATS
 from mcpax.core.source import SOURCE
 from mcpax.core.subserver import Json, Notification, Progress
-from mcpax.errors import Fault
+from mcpax.errors import ErrorKind, Fault
 from mcpax.link import messages, tree
 from mcpax.link.answerer import Answerer
 from mcpax.link.caller import Caller
@@ -29,6 +29,7 @@ from mcpax.link.view import CallParams
 from mcpax.link.wire import Wire
 
 REGISTER_S = 20.0
+GOING_AWAY = (ErrorKind.LINK_LOST, ErrorKind.SERVER_DRAINING)
 
 
 class _ListParams(msgspec.Struct, rename={"meta": "_meta"}):
@@ -94,6 +95,8 @@ class ChildEnd:
         except TimeoutError:
             return f"the parent did not register us within {REGISTER_S:g} s"
         except Fault as fault:
+            if fault.kind in GOING_AWAY:
+                return fault.message  # which says nothing of how it is when it comes back
             raise LinkRefused.by(fault) from None
         if not self._introduction.among_replicas:
             self._parentage.parent_id = self._registrations.parent_id
@@ -123,8 +126,11 @@ class ChildEnd:
                 await self._registrations.beat()
 
     async def _tell(self, notification: Notification) -> None:
-        if notification == LIST_CHANGED:
-            await self._registrations.beat()  # who is below may have changed with the list
+        if self._registrations.leaving:
+            return
+        if notification == LIST_CHANGED and not await self._registrations.beat():  # who is below may have changed with the list
+            self._registrations.when_agreed(lambda: self._news.hear(LIST_CHANGED))
+            return
         params = notification.params
         if SOURCE in params:
             if not self._shows(str(params[SOURCE])):

@@ -39,6 +39,8 @@ RELIST_EVERY_S = 0.05
 """A child whose list changes all the time is asked no more often than this."""
 RELIST_AGAIN_S = 0.5
 """After it could not be listed. It told of a change once, and does not tell again."""
+RELIST_PAUSE = 4
+"""Times as long as listing took; a long list that changes all the time takes a fifth of our time at most."""
 AGGREGATOR_ID = "x-mcpax-aggregator-id"
 
 
@@ -130,9 +132,10 @@ class ParentEnd:
     async def _heartbeat(self, params: Raw, _: Progress) -> Json:
         told = messages.read(params, _SessionParams)
         self._known(told.session_id)
-        if told.subtree_ids is not None:
-            self._aggregator.registry.update_subtree(told.session_id, parse_subtree_ids(told.subtree_ids))
-        self._aggregator.heartbeat(told.session_id)
+        ids = None if told.subtree_ids is None else parse_subtree_ids(told.subtree_ids)
+        self._aggregator.heartbeat(told.session_id)  # first: it lives, also where what it says of its subtree is refused
+        if ids is not None:
+            self._aggregator.registry.update_subtree(told.session_id, ids)
         self._measure(told.session_id)
         return {}
 
@@ -184,8 +187,9 @@ class ParentEnd:
     async def _relist_while_stale(self, session_id: str, registered: _Registered) -> None:
         while registered.stale:
             registered.stale = False
+            started = self._clock()
             if await self._aggregator.relist(session_id):
-                await asyncio.sleep(RELIST_EVERY_S)
+                await asyncio.sleep(max(RELIST_EVERY_S, RELIST_PAUSE * (self._clock() - started)))
             else:
                 registered.stale = True
                 await asyncio.sleep(RELIST_AGAIN_S)

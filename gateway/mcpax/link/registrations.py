@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -35,6 +36,8 @@ class _Registered:
     view: View
     request: RegistrationRequest
     session_id: str = ""
+    disputed_since: float | None = None
+    """Since when the parent knows part of what is below in another place of the tree."""
 
 
 class _Answer(msgspec.Struct, rename={"aggregator_id": AGGREGATOR_ID}):
@@ -58,7 +61,8 @@ class Registrations:
         """Why those are not registered that should be, as last told."""
         self._missing = asyncio.Event()
         """What is registered may not be what should be."""
-        self._leaving = False
+        self._when_agreed: Callable[[], None] | None = None
+        self.leaving = False
         self.parent_id: str | None = None
 
     def view(self, subserver_id: str) -> View:
@@ -84,16 +88,25 @@ class Registrations:
             self._missing.clear()
             await self._register_missing()
 
-    async def beat(self) -> None:
-        """Show that everything registered lives, and who is below it. Raises as `start`."""
+    def when_agreed(self, act: Callable[[], None]) -> None:
+        """Once, when the parent has no more to say against what is below us."""
+        self._when_agreed = act
+
+    async def beat(self) -> bool:
+        """Show that everything registered lives, and who is below it; returns whether the parent agrees. Raises as `start`."""
         if self._introduction.each_on_its_own:
             self._missing.set()  # some may have come, or gone
         registered = [(subserver_id, each) for subserver_id, each in self._registered.items() if each.session_id]
         await asyncio.gather(*(self._beat_for(subserver_id, each) for subserver_id, each in registered))
+        agreed = all(each.disputed_since is None for _, each in registered)
+        if agreed and self._when_agreed is not None:
+            act, self._when_agreed = self._when_agreed, None
+            act()
+        return agreed
 
     async def leave(self) -> None:
         """Say goodbye, so that the parent need not wait for us. Never fails: who is not heard is missed soon enough."""
-        self._leaving = True
+        self.leaving = True
         with contextlib.suppress(Fault, TimeoutError):
             async with asyncio.timeout(GOODBYE_S):
                 await asyncio.gather(*(self._deregister(subserver_id) for subserver_id in tuple(self._registered)))
@@ -101,7 +114,7 @@ class Registrations:
     # --- registering
 
     async def _register_missing(self) -> None:
-        if self._leaving:
+        if self.leaving:
             return
         if not self._introduction.each_on_its_own:
             if not self._registered:
@@ -169,7 +182,7 @@ class Registrations:
                 self._registered[request.subserver_id] = before
             raise
         registered.session_id = answer.session_id
-        if self._leaving:
+        if self.leaving:
             await self._deregister(request.subserver_id)
         self.parent_id = answer.aggregator_id
         log.info("registered_upstream", segment=answer.assigned_segment, session=answer.session_id, parent=answer.aggregator_id)
@@ -195,6 +208,8 @@ class Registrations:
     # --- staying
 
     async def _beat_for(self, subserver_id: str, registered: _Registered) -> None:
+        if self._registered.get(subserver_id) is not registered:
+            return  # it has left since
         params: Json = {"session_id": registered.session_id}
         ids = self._ids_below(subserver_id)
         if ids != registered.request.subtree_ids:
@@ -202,6 +217,7 @@ class Registrations:
         try:
             await self._up.request("mcpax/heartbeat", params)
             registered.request = replace(registered.request, subtree_ids=ids)
+            registered.disputed_since = None
         except RelayedFault as fault:
             if self._registered.get(subserver_id) is not registered:
                 return  # it has left, or is being registered anew, and its session ended with that
@@ -209,7 +225,7 @@ class Registrations:
                 del self._registered[subserver_id]
                 self._missing.set()
             elif fault.kind is ErrorKind.REGISTERED_ELSEWHERE:
-                self._let_go_of(fault.data().get("aggregator_ids"))
+                self._disputed(registered, fault.data().get("aggregator_ids"))
             elif fault.kind is ErrorKind.REGISTRATION_CYCLE:
                 raise LinkRefused(fault.message) from None
             else:
@@ -222,8 +238,16 @@ class Registrations:
             return registry.subtree_ids()
         return frozenset[str]().union(*(each.subtree_ids for each in registry if each.request.subserver_id == subserver_id))
 
+    def _disputed(self, registered: _Registered, elsewhere: object) -> None:
+        """Part of our subtree has another place in the tree. Who has just moved here may be let go there in a moment; else we let it go."""
+        now = asyncio.get_running_loop().time()
+        if registered.disputed_since is None:
+            registered.disputed_since = now
+        elif now - registered.disputed_since >= self._introduction.heartbeat_s / 2:
+            self._let_go_of(elsewhere)
+
     def _let_go_of(self, elsewhere: object) -> None:
-        """Part of our subtree has another place in the tree; we came later, so we let it go."""
+        """We came later."""
         ids = {each for each in elsewhere if isinstance(each, str)} if isinstance(elsewhere, list) else set()
         for session in self._aggregator.registry:
             if session.subtree_ids & ids:

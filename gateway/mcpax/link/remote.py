@@ -27,6 +27,8 @@ REGISTRATION_META = "x-mcpax-registration"
 HOP_COST_S = 0.01
 """Taken off the time at each hop, so that whoever is below gives up first and can still say what became of the call."""
 SMOOTHING = 0.2
+MAX_LIST_BYTES = 64 << 20
+"""Of all pages together."""
 _META = msgspec.json.Decoder(dict[str, Any] | None)
 
 
@@ -52,10 +54,14 @@ class RemoteSubserver:
         """Every page. Stops at the first tool too many: a list without end must not fill the memory."""
         found: list[Tool] = []
         cursor: str | None = None
+        size = 0
         most = most_tools(self._request)
         while True:
             params = {"_meta": {REGISTRATION_META: self._for}} | ({} if cursor is None else {"cursor": cursor})
             raw = await self._caller.request("tools/list", params)
+            size += memoryview(raw).nbytes
+            if size > MAX_LIST_BYTES:
+                raise Fault(ErrorKind.INVALID_PARAMS, f"A list of more than {MAX_LIST_BYTES} bytes; no more are allowed per subserver.")
             page = messages.read(raw, _Listed, ErrorKind.CHILD_LIED)
             found += (tools.from_json(each) for each in page.tools)
             if len(found) > most:

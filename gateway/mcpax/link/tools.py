@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from mcpax.capability import Capability, InvalidCapability
 from mcpax.core.catalog import Route
 from mcpax.core.subserver import Json, Tool
@@ -15,6 +17,7 @@ from mcpax.names import QualifiedName, dotted
 from mcpax.nesting import MAX_DEPTH, too_deep
 
 MAX_TEXT_CHARS = 16_384
+MAX_SCHEMA_BYTES = 128 << 10
 MAX_HOPS = 64
 CAPABILITY_META = "x-mcpax-capability"
 HOPS_META = "x-mcpax-hops"
@@ -72,10 +75,15 @@ def _text(told: Json, key: str, most: int, default: str | None = None) -> str:
 
 def _schema(told: Json, key: str, name: str) -> Json | None:
     schema = told.get(key)
-    if schema is not None and not isinstance(schema, dict):
+    if schema is None:
+        return None
+    if not isinstance(schema, dict):
         raise _lied(f"tool {name!r}: {key} is no object")
     if too_deep(schema):
         raise _lied(f"tool {name!r}: {key} is nested more than {MAX_DEPTH} deep")
+    size = len(msgspec.json.encode(schema))  # as it will be sent on, which may take more room than it came in
+    if size > MAX_SCHEMA_BYTES:
+        raise _lied(f"tool {name!r}: {key} takes {size} bytes, at most {MAX_SCHEMA_BYTES}")
     return schema
 
 

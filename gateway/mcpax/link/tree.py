@@ -55,7 +55,7 @@ async def _ask(subserver: RemoteSubserver, ask_s: float) -> Json:
     try:
         async with asyncio.timeout(ask_s):
             answer: Any = await subserver.status(ask_s * SHRINK)
-    except (TimeoutError, Fault, ValueError):
+    except (TimeoutError, Fault, ValueError, RecursionError):
         return {"unanswered": True}
     if not isinstance(answer, dict) or not isinstance(answer.get("below"), list):
         return {"unanswered": True}

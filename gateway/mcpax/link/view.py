@@ -21,6 +21,8 @@ from mcpax.link import tools
 from mcpax.names import QualifiedName, dotted
 
 PAGE_TOOLS = 500
+PAGE_BYTES = 1 << 20
+"""A page ends with the tool that passes this; the largest possible tool still fits a message."""
 
 
 class CallMeta(msgspec.Struct, rename={"route": ROUTE_META, "cursor": CURSOR_META, "deadline_ms": "x-mcpax-deadline-ms"}):
@@ -46,14 +48,17 @@ class View:
         """How many segments of our own names the parent does not see."""
 
     def page(self, cursor: str | None) -> Json:
-        shown: list[Json] = []
+        shown: list[msgspec.Raw] = []
         last = ""
+        size = 0
         for route in self._after(cursor):
-            if len(shown) == PAGE_TOOLS:
+            if len(shown) == PAGE_TOOLS or size > PAGE_BYTES:
                 return {"tools": shown, "nextCursor": last}
             path = route.name[self._levels :]
             last = dotted(path)
-            shown.append(tools.to_json(route, path))
+            told = msgspec.json.encode(tools.to_json(route, path))
+            shown.append(msgspec.Raw(told))
+            size += len(told)
         return {"tools": shown}
 
     def _after(self, cursor: str | None) -> Iterator[Route]:

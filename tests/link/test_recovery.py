@@ -85,7 +85,7 @@ async def test_subservers_that_come_while_a_slow_parent_registers_others_cost_no
         uplink = plant.join(f"ws://127.0.0.1:{line.port}/mcpax/link", each_on_its_own=True)
         await plant.add("first", Board(tool("read")))
         await eventually(lambda: "cloud.first.read" in cloud.names())
-        line.delay(0.1)
+        line.delay(0.05)
         for segment in ("second", "third", "fourth"):
             await plant.add(segment, Board(tool("read")))
             await asyncio.sleep(HEARTBEAT_S / 2)

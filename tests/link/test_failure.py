@@ -243,6 +243,16 @@ async def test_a_child_returns_to_a_parent_that_was_restarted() -> None:
             await again.aggregator.call_tool("root.leaf.env.read", {})
 
 
+async def test_a_parent_that_is_about_to_stop_is_asked_again_soon() -> None:
+    async with raw_parent() as parent, node("leaf") as leaf:
+        stopping = {"error": {"code": ErrorKind.SERVER_DRAINING.value.code, "message": "stopping"}}
+        parent.on["mcpax/register"] = lambda params: stopping if parent.links < 2 else parent.register(params)
+        started = time.monotonic()
+        leaf.join(parent.url)
+        await asyncio.wait_for(parent.registered.wait(), 5)
+        assert time.monotonic() - started < redial.REFUSED_PAUSE_S / 2  # the shortest pause of one who was refused
+
+
 async def test_one_who_says_goodbye_is_gone_at_once_and_stays_away() -> None:
     async with cuttable() as (root, relay, leaf, _):
         assert leaf.uplink is not None
@@ -401,6 +411,36 @@ async def test_an_aggregator_says_under_whom_it_is_and_another_parent_believes_i
         assert kept is not None
         kept.cancel()
         await asyncio.gather(kept, return_exceptions=True)
+
+
+@pytest.mark.parametrize("refusals", [1, 100], ids=["for a moment", "for good"])
+async def test_who_has_moved_here_is_kept_unless_its_old_place_does_not_let_go(refusals: int) -> None:
+    async with raw_parent() as parent, node("mid") as mid, raw_child(mid) as child:
+        moved = str(uuid.uuid4())
+        seen: list[bool] = []
+
+        def beat(params: dict[str, Any]) -> dict[str, Any]:
+            if moved not in params.get("x-mcpax-subtree-ids", []):
+                return {}
+            seen.append(len(seen) < refusals)
+            elsewhere = {"code": ErrorKind.REGISTERED_ELSEWHERE.value.code, "message": "no", "data": {"aggregator_ids": [moved]}}
+            return {"error": elsewhere} if seen[-1] else {}
+
+        def told() -> int:
+            return len([message for message in parent.told if message.get("method") == LIST_CHANGED.method])
+
+        parent.on["mcpax/heartbeat"] = beat
+        mid.join(parent.url)
+        await asyncio.wait_for(parent.registered.wait(), 5)
+        await child.register(**{"x-mcpax-subtree-ids": [moved]})
+        if refusals == 1:
+            await eventually(lambda: seen == [True, False])
+            await eventually(lambda: told() == 1)  # only now: nobody above was to see it in two places
+            assert states(mid) == {"raw": "active"}
+        else:
+            await eventually(lambda: not states(mid))
+            assert len(seen) <= 4
+        assert parent.links == 1
 
 
 # --- ids that lie

@@ -18,6 +18,7 @@ from mcpax.capability import Availability, Capability, LatencyClass
 from mcpax.core.registration import Budget
 from mcpax.core.subserver import Call, Json
 from mcpax.errors import ErrorKind, Fault
+from mcpax.link.remote import HOP_COST_S
 from tests.core.rig import READ_ONLY, Board, refused, tool
 from tests.link.clients import ERAS, client_of, listed
 from tests.link.nodes import CLIENT_TOKEN, PATIENCE_S, Node, chain, eventually, node
@@ -211,7 +212,9 @@ async def test_each_hop_passes_the_whole_route_and_moves_the_cursor_by_one_and_t
         deadlines = [each["_meta"]["x-mcpax-deadline-ms"] for each in params]
         assert board.calls[0].deadline is not None
         left_ms = (board.calls[0].deadline - asyncio.get_running_loop().time()) * 1000
-        assert 5000 > deadlines[0] > deadlines[1] > left_ms > 3000
+        hop_ms = HOP_COST_S * 1000
+        assert 5000 - hop_ms >= deadlines[0] >= deadlines[1] + hop_ms
+        assert deadlines[1] >= left_ms > 3000
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.program import WITH_SIGNALS_OF_A_TERMINAL
 from tests.harness.levels import segments
 from tests.virtual import ROOT, build_boards
 
@@ -38,16 +38,18 @@ def test_the_check_calls_through_all_levels() -> None:
 
 @pytest.mark.slow
 def test_an_interrupt_ends_everything() -> None:
-    with subprocess.Popen([*TREE, "2", "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen([*WITH_SIGNALS_OF_A_TERMINAL, *TREE, "2", "--json"], cwd=ROOT, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
-        told = ""
-        while not told.endswith("\n}\n"):
-            told += started.stdout.readline() or pytest.fail("it ended")
-        tree = json.loads(told)
-        pids = [level["pid"] for level in tree["levels"]]
-        assert all(Path(f"/proc/{pid}").exists() for pid in pids)
-        os.kill(started.pid, signal.SIGINT)
-        assert started.wait(PATIENCE_S) == 0
+        try:
+            told = ""
+            while not told.endswith("\n}\n"):
+                told += started.stdout.readline() or pytest.fail("it ended")
+            pids = [level["pid"] for level in json.loads(told)["levels"]]
+            assert all(Path(f"/proc/{pid}").exists() for pid in pids)
+            started.send_signal(signal.SIGINT)
+            assert started.wait(PATIENCE_S) == 0
+        finally:
+            started.terminate()  # whatever went wrong, so that leaving does not wait for ever
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 

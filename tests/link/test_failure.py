@@ -250,7 +250,7 @@ async def test_a_parent_that_is_about_to_stop_is_asked_again_soon() -> None:
         started = time.monotonic()
         leaf.join(parent.url)
         await asyncio.wait_for(parent.registered.wait(), 5)
-        assert time.monotonic() - started < redial.REFUSED_PAUSE_S / 2  # the shortest pause of one who was refused
+        assert time.monotonic() - started < introduction.REFUSED_PAUSE_S / 2  # the shortest pause of one who was refused
 
 
 async def test_one_who_says_goodbye_is_gone_at_once_and_stays_away() -> None:

@@ -29,7 +29,7 @@ from mcpax.link.view import CallParams
 from mcpax.link.wire import Wire
 
 REGISTER_S = 20.0
-GOING_AWAY = (ErrorKind.LINK_LOST, ErrorKind.SERVER_DRAINING)
+GOING_AWAY = (ErrorKind.LINK_LOST.value.code, ErrorKind.SERVER_DRAINING.value.code)
 
 
 class _ListParams(msgspec.Struct, rename={"meta": "_meta"}):
@@ -95,7 +95,7 @@ class ChildEnd:
         except TimeoutError:
             return f"the parent did not register us within {REGISTER_S:g} s"
         except Fault as fault:
-            if fault.kind in GOING_AWAY:
+            if fault.code in GOING_AWAY:
                 return fault.message  # which says nothing of how it is when it comes back
             raise LinkRefused.by(fault) from None
         if not self._introduction.among_replicas:

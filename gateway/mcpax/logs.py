@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter
 
 import structlog
+
+TROUBLE = frozenset({"warning", "error", "critical", "exception"})
+WARNINGS: Counter[str] = Counter()
+"""How often each kind of trouble was logged since the start, by its event. Every limit that somebody meets is logged, so all are counted."""
 
 
 def configure(level: str = "info", *, as_json: bool | None = None) -> None:
@@ -18,6 +23,7 @@ def configure(level: str = "info", *, as_json: bool | None = None) -> None:
     renderer: structlog.typing.Processor = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
     structlog.configure(
         processors=[
+            _counted,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -28,6 +34,12 @@ def configure(level: str = "info", *, as_json: bool | None = None) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,  # lines are rare, and a cached logger could never be configured again
     )
+
+
+def _counted(_logger: object, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    if method in TROUBLE:
+        WARNINGS[str(event["event"])] += 1
+    return event
 
 
 def _unchanged(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:

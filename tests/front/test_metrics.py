@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import httpx
+import pytest
+import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
+from mcpax import logs
 from mcpax.core.subserver import Json
 from mcpax.front.admin import NoDevices
 from mcpax.front.guard import Access
@@ -58,3 +61,15 @@ async def test_it_needs_the_token_like_everything_else(gateway: Gateway) -> None
     app = build_app(gateway.aggregator, access=Access("0123456789abcdef"))
     async with serving(app) as url, httpx.AsyncClient(timeout=PATIENCE_S) as http:
         assert (await http.get(f"{url}/metrics")).status_code == 401
+
+
+async def test_whatever_is_logged_as_trouble_is_counted(gateway: Gateway, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("info", as_json=True)
+    log = structlog.get_logger("mcpax.test")
+    name = "mcpax_warnings_total event=only_a_test"
+    before = (await scraped(gateway)).get(name, 0)
+    log.info("only_a_test")
+    log.warning("only_a_test", who="somebody")
+    log.error("only_a_test")
+    assert (await scraped(gateway))[name] == before + 2
+    assert capsys.readouterr().err.count("only_a_test") == 3

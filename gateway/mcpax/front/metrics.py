@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 import mcpax
+from mcpax import logs
 from mcpax.core.aggregator import Aggregator
 from mcpax.front.admin import Operations
 
@@ -48,6 +49,7 @@ class _Readings(Collector):
         yield InfoMetricFamily("mcpax", "This aggregator.", {"version": mcpax.__version__, "segment": aggregator.segment})
         yield GaugeMetricFamily("mcpax_tools", "Tools in the merged list.", len(aggregator.catalog))
         yield CounterMetricFamily("mcpax_notifications_dropped", "Notifications dropped because too many came.", aggregator.flows.dropped)
+        yield _warnings()
         yield from self._subservers()
         yield from self._devices()
         yield from self._upstream()
@@ -82,3 +84,11 @@ class _Readings(Collector):
         if upstream is not None:
             yield GaugeMetricFamily("mcpax_upstream_connected", "1: registered with the aggregator above.", int(upstream["connected"]))
             yield CounterMetricFamily("mcpax_upstream_links", "How often a link to it has come about.", upstream["links"])
+
+
+def _warnings() -> Metric:
+    """Refusals, limits met, links lost: whatever is logged as trouble."""
+    family = CounterMetricFamily("mcpax_warnings", "Trouble that was logged, by event.", labels=("event",))
+    for event, count in sorted(logs.WARNINGS.items()):
+        family.add_metric((event,), count)
+    return family

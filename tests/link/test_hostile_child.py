@@ -27,6 +27,7 @@ from mcpax.link.parent import MAX_REGISTRATIONS, RELIST_EVERY_S
 from mcpax.link.tools import MAX_SCHEMA_BYTES
 from mcpax.link.tree import tree
 from tests.core.rig import refused
+from tests.link import nodes
 from tests.link.frames import nested
 from tests.link.nodes import PATIENCE_S, Node, eventually, node
 from tests.link.raw import SILENCE, Json, RawChild, RawText, raw_child, raw_tool, registration
@@ -66,6 +67,12 @@ async def scene() -> AsyncIterator[Scene]:
             made = Scene(root, bad, good, logs)
             yield made
             await made.good_is_served()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes on a busy machine must not count as missed heartbeats."""
+    monkeypatch.setattr(nodes, "HEARTBEAT_S", 5.0)
 
 
 AGGREGATOR = {"x-mcpax-subtree-ids": [str(uuid.uuid4())]}
@@ -300,6 +307,7 @@ async def test_answers_to_requests_of_others_are_nothing() -> None:
     ],
     ids=["big number", "long", "a list"],
 )
+@pytest.mark.usefixtures("patient")
 async def test_an_error_of_any_shape_reaches_the_top_of_a_tree_and_costs_no_link(error: Json) -> None:
     async with node("top") as top, node("root") as root, raw_child(root) as child:
         root.join(top)
@@ -318,6 +326,7 @@ async def test_an_error_of_any_shape_reaches_the_top_of_a_tree_and_costs_no_link
         assert top.aggregator.registry.subtree_ids() == {top.aggregator.id, root.aggregator.id}
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_list_that_grows_when_it_is_sent_on_reaches_the_top_of_a_tree() -> None:
     """Each schema just within its limit: hundreds of them are more than one message, and come in pages."""
     schema = {"enum": [1e15] * (MAX_SCHEMA_BYTES // 19 - 2)}

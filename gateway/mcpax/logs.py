@@ -10,7 +10,7 @@ import structlog
 
 TROUBLE = frozenset({"warning", "error", "critical", "exception"})
 WARNINGS: Counter[str] = Counter()
-"""How often each kind of trouble was logged since the start, by its event. Every limit that somebody meets is logged, so all are counted."""
+"""How often each kind of trouble was logged since the start, by its event. Every limit that somebody meets is logged, so it is counted."""
 
 
 def configure(level: str = "info", *, as_json: bool | None = None) -> None:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
+from structlog.testing import capture_logs
 from websockets.asyncio.server import ServerConnection, serve
 
 from mcpax.link import redial
@@ -136,3 +137,14 @@ async def test_after_a_stop_the_link_is_the_last() -> None:
         redialler = Redialler([Target(url)], once)
         await asyncio.wait_for(redialler.run(), 20)
     assert redialler.state.links == 1
+
+
+async def test_of_addresses_that_stay_away_each_is_told_once(pauses: Pauses) -> None:
+    async def serve_none(_: Wire) -> str:
+        raise AssertionError("nobody is there")
+
+    urls = ["ws://127.0.0.1:1", "ws://127.0.0.1:2"]
+    with capture_logs() as logs:
+        async with dialling(Redialler([Target(url) for url in urls], serve_none, sleep=pauses.sleep)):
+            await eventually(lambda: len(pauses) >= 5)
+    assert [log["url"] for log in logs if log["event"] == "cannot_dial"] == urls

@@ -78,6 +78,8 @@ class Redialler:
         self._spread = spread
         self._sleep = sleep
         self._stopping = False
+        self._told: dict[str, str] = {}
+        """What was last said of each address."""
         self._connected_at: float | None = None
         self.state = LinkState()
 
@@ -128,9 +130,11 @@ class Redialler:
         self._connected_at = asyncio.get_running_loop().time()
         self.state.connected = True
         self.state.problem = ""
+        self._told.clear()
         self.state.links += 1
 
     def _failed(self, event: str, problem: str) -> None:
-        if problem != self.state.problem:  # an address that stays away is told once
+        if self._told.get(self.state.url) != problem:  # an address that stays away is told once
             log.warning(event, url=self.state.url, problem=problem)
+        self._told[self.state.url] = problem
         self.state.problem = problem
